@@ -1,0 +1,111 @@
+package collectors
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Schema is the append-only table of the series that sources fill: a series'
+// index is its slot. Slots are never reused for another series, so a reader that
+// knows the first n series can decode every tick with n slots.
+//
+// One goroutine at a time adds; any number may read.
+type Schema struct {
+	mu     sync.RWMutex
+	series []Series
+}
+
+// Add appends a series and returns its slot. Labels are sorted in place.
+func (s *Schema) Add(source uint8, m *Metric, labels ...Label) int {
+	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.series = append(s.series, Series{Metric: m, Labels: labels, Source: source})
+	return len(s.series) - 1
+}
+
+// Len is the number of slots.
+func (s *Schema) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.series)
+}
+
+// Series returns all series by slot. The slice is a snapshot and must not be
+// written to; it stays valid for ever.
+func (s *Schema) Series() []Series {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.series[:len(s.series):len(s.series)]
+}
+
+// Row is the state of all slots: the newest raw value of each, and which are
+// present. Not safe for concurrent use.
+type Row struct {
+	Values  []int64
+	Present []uint64 // bit slot%64 of word slot/64
+}
+
+// Grow makes room for n slots; new ones are absent.
+func (r *Row) Grow(n int) {
+	for len(r.Values) < n {
+		r.Values = append(r.Values, 0)
+	}
+	for len(r.Present)*64 < n {
+		r.Present = append(r.Present, 0)
+	}
+}
+
+// Set stores a raw value and marks the slot present.
+func (r *Row) Set(slot int, v int64) {
+	r.Values[slot] = v
+	r.Present[slot>>6] |= 1 << (slot & 63)
+}
+
+// Clear marks a slot absent; its last value stays where it is.
+func (r *Row) Clear(slot int) { r.Present[slot>>6] &^= 1 << (slot & 63) }
+
+// Has reports whether the slot is present.
+func (r *Row) Has(slot int) bool { return r.Present[slot>>6]>>(slot&63)&1 == 1 }
+
+// Out is where one source puts what it read.
+type Out struct {
+	schema *Schema
+	row    *Row
+	source uint8
+	slots  []int32 // of this source, in the order they were added
+}
+
+// NewOut makes the Out of source number source (0 to 63) on a shared schema and
+// row. The row is only touched while the source reads.
+func NewOut(schema *Schema, row *Row, source uint8) *Out {
+	return &Out{schema: schema, row: row, source: source}
+}
+
+// Add adds a series of this source, absent until it is set, and returns its slot.
+func (o *Out) Add(m *Metric, labels ...Label) int {
+	slot := o.schema.Add(o.source, m, labels...)
+	o.row.Grow(slot + 1)
+	o.slots = append(o.slots, int32(slot))
+	return slot
+}
+
+// Set stores the raw value of a slot that Add returned.
+func (o *Out) Set(slot int, v int64) { o.row.Set(slot, v) }
+
+// Clear marks a slot absent: its row is gone from the kernel file.
+func (o *Out) Clear(slot int) { o.row.Clear(slot) }
+
+// Value is the last raw value of a slot and whether it is present.
+func (o *Out) Value(slot int) (int64, bool) { return o.row.Values[slot], o.row.Has(slot) }
+
+// ClearAll marks every series of the source absent: its read failed.
+func (o *Out) ClearAll() {
+	for _, s := range o.slots {
+		o.row.Clear(int(s))
+	}
+}
+
+// Len is the number of series that the source has added.
+func (o *Out) Len() int { return len(o.slots) }
