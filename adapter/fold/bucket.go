@@ -23,10 +23,11 @@ type Bucket struct {
 	// times in Unix milliseconds.
 	First, Last   float64
 	FirstT, LastT int64
-	// Inc is what a counter grew from First to Last, resets taken into account;
-	// Resets is how many there were.
-	Inc    float64
+	// Resets is how many times a sample was less than the one before it, and Corr
+	// the sum of the samples that these came after: what a counter had counted
+	// when it was reset.
 	Resets uint32
+	Corr   float64
 	// Ended says that a staleness marker follows the last sample.
 	Ended bool
 }
@@ -40,6 +41,9 @@ func Window(t, res int64) int64 {
 	}
 	return w
 }
+
+// Increase is what a counter grew from First to Last.
+func (b *Bucket) Increase() float64 { return b.Last - b.First + b.Corr }
 
 // Avg is the mean of the samples.
 func (b *Bucket) Avg() float64 { return b.Sum / float64(b.Count) }
@@ -63,14 +67,12 @@ func (b *Bucket) spread(lo, hi float64) {
 	}
 }
 
-// rise adds what a counter grew from b's last sample to v.
-func (b *Bucket) rise(v float64) {
+// follow notes a reset where v, the sample after b's last, is less than it.
+func (b *Bucket) follow(v float64) {
 	if v < b.Last {
-		b.Inc += v
+		b.Corr += b.Last
 		b.Resets++
-		return
 	}
-	b.Inc += v - b.Last
 }
 
 // sum is a compensated sum (Neumaier): large counters keep their low digits, and

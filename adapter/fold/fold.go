@@ -37,7 +37,7 @@ func (f *Folder) Add(t int64, v float64) {
 		b.first(t, v)
 		f.sum.add(v)
 	default:
-		b.rise(v)
+		b.follow(v)
 		b.spread(v, v)
 		b.Count++
 		b.Last, b.LastT, b.Ended = v, t, false
@@ -64,8 +64,8 @@ func (f *Folder) AddBucket(n Bucket) {
 		b.Start = start
 		f.sum.add(n.Sum)
 	default:
-		b.rise(n.First)
-		b.Inc += n.Inc
+		b.follow(n.First)
+		b.Corr += n.Corr
 		b.Resets += n.Resets
 		b.spread(n.Min, n.Max)
 		b.Count += n.Count

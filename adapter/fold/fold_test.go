@@ -57,7 +57,7 @@ func TestFold(t *testing.T) {
 		{"nothing", "", nil},
 		{"one sample", "5:7", []Bucket{{Start: 0, Count: 1, Sum: 7, Min: 7, Max: 7, First: 7, Last: 7, FirstT: 5, LastT: 5}}},
 		{"window edges", "0:1 99:2 100:4", []Bucket{
-			{Start: 0, Count: 2, Sum: 3, Min: 1, Max: 2, First: 1, Last: 2, FirstT: 0, LastT: 99, Inc: 1},
+			{Start: 0, Count: 2, Sum: 3, Min: 1, Max: 2, First: 1, Last: 2, FirstT: 0, LastT: 99},
 			{Start: 100, Count: 1, Sum: 4, Min: 4, Max: 4, First: 4, Last: 4, FirstT: 100, LastT: 100},
 		}},
 		{"before the epoch", "-1:3 0:4", []Bucket{
@@ -65,18 +65,18 @@ func TestFold(t *testing.T) {
 			{Start: 0, Count: 1, Sum: 4, Min: 4, Max: 4, First: 4, Last: 4},
 		}},
 		{"two resets", "0:100 10:110 20:5 30:20 40:1", []Bucket{{Start: 0, Count: 5, Sum: 236, Min: 1, Max: 110,
-			First: 100, Last: 1, LastT: 40, Inc: 10 + 5 + 15 + 1, Resets: 2}}},
+			First: 100, Last: 1, LastT: 40, Corr: 110 + 20, Resets: 2}}},
 		{"gap", "0:1 350:2", []Bucket{
 			{Start: 0, Count: 1, Sum: 1, Min: 1, Max: 1, First: 1, Last: 1},
 			{Start: 300, Count: 1, Sum: 2, Min: 2, Max: 2, First: 2, Last: 2, FirstT: 350, LastT: 350},
 		}},
 		{"ended", "0:1 10:s", []Bucket{{Start: 0, Count: 1, Sum: 1, Min: 1, Max: 1, First: 1, Last: 1, Ended: true}}},
-		{"ended and back", "0:1 10:s 20:3", []Bucket{{Start: 0, Count: 2, Sum: 4, Min: 1, Max: 3, First: 1, Last: 3, LastT: 20, Inc: 2}}},
+		{"ended and back", "0:1 10:s 20:3", []Bucket{{Start: 0, Count: 2, Sum: 4, Min: 1, Max: 3, First: 1, Last: 3, LastT: 20}}},
 		{"ended in the next window", "99:1 100:s", []Bucket{
 			{Start: 0, Count: 1, Sum: 1, Min: 1, Max: 1, First: 1, Last: 1, FirstT: 99, LastT: 99},
 			{Start: 100, Ended: true},
 		}},
-		{"infinities", "0:+inf 1:2", []Bucket{{Start: 0, Count: 2, Sum: math.Inf(1), Min: 2, Max: math.Inf(1), First: math.Inf(1), Last: 2, LastT: 1, Inc: 2, Resets: 1}}},
+		{"infinities", "0:+inf 1:2", []Bucket{{Start: 0, Count: 2, Sum: math.Inf(1), Min: 2, Max: math.Inf(1), First: math.Inf(1), Last: 2, LastT: 1, Corr: math.Inf(1), Resets: 1}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, foldAll(100, parse(t, tc.in))); d != "" {
@@ -175,13 +175,8 @@ func naive(res int64, in []sample) []Bucket {
 			if math.IsNaN(b.Max) || v > b.Max {
 				b.Max = v
 			}
-			if j == 0 {
-				continue
-			}
-			if v < vs[j-1] {
-				b.Inc, b.Resets = b.Inc+v, b.Resets+1
-			} else {
-				b.Inc += v - vs[j-1]
+			if j > 0 && v < vs[j-1] {
+				b.Corr, b.Resets = b.Corr+vs[j-1], b.Resets+1
 			}
 		}
 		out = append(out, b)
