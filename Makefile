@@ -1,0 +1,123 @@
+# ticktier: everything that is built, tested or measured goes through here.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# One set of build flags for programs, tests and peers: one build cache serves all.
+export CGO_ENABLED ?= 0
+export GOFLAGS += -trimpath
+
+# make run
+RUN_DATA            ?= ./data
+RUN_RATE            ?= 10
+RUN_ADAPTER_LISTEN  ?= :9748
+RUN_EXPORTER_LISTEN ?= :9747
+
+# make test, race, e2e
+TESTFLAGS   ?=
+PKG         ?= $$($(GO) list ./... | grep -v '/e2e$$')
+E2E_RUN     ?= .
+E2E_TIMEOUT ?= 15m
+
+# make fuzz, bench, load
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 6
+BENCHPKG ?= ./...
+LOADFLAGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## this machine sampled 10 times a second, stored and shown; Ctrl-C stops (RUN_DATA= RUN_RATE= RUN_ADAPTER_LISTEN= RUN_EXPORTER_LISTEN=)
+	@$(GO) build -o bin/ticktier-run ./e2e/run
+	@exec bin/ticktier-run -bin bin -data '$(RUN_DATA)' -rate '$(RUN_RATE)' \
+		-adapter.listen '$(RUN_ADAPTER_LISTEN)' -exporter.listen '$(RUN_EXPORTER_LISTEN)'
+
+.PHONY: build
+build: ## both programs into bin/
+	@mkdir -p bin
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ticktier-exporter ./exporter
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ticktier-adapter ./adapter
+
+.PHONY: test
+test: unit e2e ## unit tests, then e2e (TESTFLAGS=)
+
+.PHONY: unit
+unit: ## unit tests only (PKG= TESTFLAGS=)
+	$(GO) test $(TESTFLAGS) $(PKG)
+
+.PHONY: race
+race: ## unit tests under the race detector (PKG=)
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKG)
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' 2>/dev/null || find . -name '*.go')); \
+		if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target in turn (FUZZTIME=30s PKG=)
+	@set -e; for pkg in $(PKG); do \
+		dir=$$($(GO) list -f '{{.Dir}}' $$pkg); \
+		for target in $$(cat $$dir/*_test.go 2>/dev/null | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' | sort -u); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: golden
+golden: ## rewrite the golden files; review the diff by eye
+	@set -e; for dir in $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u); do \
+		$(GO) test $$dir -update; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT=)
+	@sh e2e/machine.sh
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG)
+
+.PHONY: bench-compare
+bench-compare: ## benchmarks of a commit and of this tree, compared (REF= BENCH= BENCHPKG= COUNT=)
+	@[ -n "$(REF)" ] || { echo "bench-compare: say which commit to compare with: make bench-compare REF=main"; exit 2; }
+	@sh e2e/machine.sh
+	@set -e; tmp=$$(mktemp -d); trap 'git worktree remove --force "$$tmp/ref" 2>/dev/null || true; rm -rf "$$tmp"' EXIT INT TERM; \
+		git worktree add --quiet --detach "$$tmp/ref" "$(REF)"; \
+		echo "bench-compare: $(REF)"; \
+		( cd "$$tmp/ref" && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG) ) >"$$tmp/old.txt" || { cat "$$tmp/old.txt"; exit 1; }; \
+		echo "bench-compare: this tree"; \
+		$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG) >"$$tmp/new.txt" || { cat "$$tmp/new.txt"; exit 1; }; \
+		$(GO) tool benchstat "$(REF)=$$tmp/old.txt" "tree=$$tmp/new.txt"
+
+.PHONY: load
+load: build ## the built programs under load, with what they cost (LOADFLAGS=)
+	@sh e2e/machine.sh
+	$(GO) run ./e2e/load -bin bin $(LOADFLAGS)
+
+.PHONY: e2e
+e2e: build peers chromium ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
+	TICKTIER_E2E_BIN='$(CURDIR)/bin' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
+		$(GO) test -count=1 -parallel 2 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
+
+.PHONY: peers
+peers: ## Prometheus, promtool, VictoriaMetrics, node_exporter, cached outside the checkout
+	@e2e/peers/build.sh
+
+.PHONY: chromium
+chromium: ## a browser for e2e: the one that is installed, or Debian's package
+	@sh e2e/chromium.sh
+
+.PHONY: size
+size: ## stripped size of both programs on each platform; the exporter on arm64 has a budget
+	@sh e2e/size.sh '$(LDFLAGS)'
+
+.PHONY: clean
+clean: ## remove what was built; ./data stays
+	rm -rf bin
