@@ -1,6 +1,7 @@
 # ticktier: everything that is built, tested or measured goes through here.
 
 GO      ?= go
+BIN     ?= bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -35,15 +36,15 @@ help: ## show this list
 
 .PHONY: run
 run: build ## this machine sampled 10 times a second, stored and shown; Ctrl-C stops (RUN_DATA= RUN_RATE= RUN_ADAPTER_LISTEN= RUN_EXPORTER_LISTEN=)
-	@$(GO) build -o bin/ticktier-run ./e2e/run
-	@exec bin/ticktier-run -bin bin -data '$(RUN_DATA)' -rate '$(RUN_RATE)' \
+	@$(GO) build -o $(BIN)/ticktier-run ./e2e/run
+	@exec $(BIN)/ticktier-run -bin '$(BIN)' -data '$(RUN_DATA)' -rate '$(RUN_RATE)' \
 		-adapter.listen '$(RUN_ADAPTER_LISTEN)' -exporter.listen '$(RUN_EXPORTER_LISTEN)'
 
 .PHONY: build
 build: ## both programs into bin/
-	@mkdir -p bin
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ticktier-exporter ./exporter
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ticktier-adapter ./adapter
+	@mkdir -p $(BIN)
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ticktier-exporter ./exporter
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ticktier-adapter ./adapter
 
 .PHONY: test
 test: unit e2e ## unit tests, then e2e (TESTFLAGS=)
@@ -99,7 +100,7 @@ bench-compare: ## benchmarks of a commit and of this tree, compared (REF= BENCH=
 .PHONY: load
 load: build ## the built programs under load, with what they cost (LOADFLAGS=)
 	@sh e2e/machine.sh
-	$(GO) run ./e2e/load -bin bin $(LOADFLAGS)
+	$(GO) run ./e2e/load -bin '$(BIN)' $(LOADFLAGS)
 
 .PHONY: e2e
 e2e: build peers chromium ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
@@ -120,4 +121,4 @@ size: ## stripped size of both programs on each platform; the exporter on arm64 
 
 .PHONY: clean
 clean: ## remove what was built; ./data stays
-	rm -rf bin
+	rm -rf $(BIN)

@@ -113,6 +113,13 @@ func (p *Program) ExitErr() error { return p.err }
 // be called once Exited is closed.
 func (p *Program) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
+// EndedBy says whether sig ended the process. It may be called once Exited is
+// closed.
+func (p *Program) EndedBy(sig syscall.Signal) bool {
+	ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled() && ws.Signal() == sig
+}
+
 // Addr waits until the program has said where it listens and returns that address
 // as one to dial: a wildcard host becomes 127.0.0.1.
 func (p *Program) Addr(ctx context.Context) (string, error) {
