@@ -104,7 +104,7 @@ load: build ## the built programs under load, with what they cost (LOADFLAGS=)
 
 .PHONY: e2e
 e2e: build peers chromium ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
-	TICKTIER_E2E_BIN='$(CURDIR)/bin' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
+	TICKTIER_E2E_BIN='$(abspath $(BIN))' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
 		$(GO) test -count=1 -parallel 2 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
 
 .PHONY: peers
@@ -121,4 +121,4 @@ size: ## stripped size of both programs on each platform; the exporter on arm64 
 
 .PHONY: clean
 clean: ## remove what was built; ./data stays
-	rm -rf $(BIN)
+	rm -rf bin

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "processes left running by the tests: %v\n", left)
 		code = max(code, 1)
 	}
-	if builtDir != "" {
-		_ = os.RemoveAll(builtDir)
+	for _, dir := range madeDirs {
+		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }
@@ -34,8 +34,20 @@ func root(t testing.TB) string {
 	return filepath.Dir(wd)
 }
 
-// builtDir is where programs built, set once by it.
-var builtDir string
+// madeDirs are folders that outlive a test. Only the functions below, which run
+// once, add to it.
+var (
+	madeMu   sync.Mutex
+	madeDirs []string
+)
+
+func makeDir() (string, error) {
+	dir, err := os.MkdirTemp("", "ticktier-e2e-")
+	madeMu.Lock()
+	defer madeMu.Unlock()
+	madeDirs = append(madeDirs, dir)
+	return dir, err
+}
 
 // programs returns the folder with both programs: the one that `make e2e` names,
 // or a new one that they are built into on first use.
@@ -43,11 +55,10 @@ var programs = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("TICKTIER_E2E_BIN"); dir != "" {
 		return dir, nil
 	}
-	dir, err := os.MkdirTemp("", "ticktier-e2e-bin-")
+	dir, err := makeDir()
 	if err != nil {
 		return "", err
 	}
-	builtDir = dir
 	for _, name := range []string{"exporter", "adapter"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "ticktier-"+name), "./"+name)
 		cmd.Dir = ".."
@@ -70,6 +81,18 @@ func exe(t testing.TB, name string) string {
 		t.Fatalf("no %s: %v; `make build` makes it, `make e2e` runs these tests with it", name, err)
 	}
 	return path
+}
+
+// makeRunDir is where `make run` builds in all tests, so that it links once.
+var makeRunDir = sync.OnceValues(makeDir)
+
+func makeRunBin(t testing.TB) string {
+	t.Helper()
+	dir, err := makeRunDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // peers returns the folder with the real peers: the one that `make e2e` names, or

@@ -32,13 +32,15 @@ func startMakeRun(t *testing.T, vars ...string) *makeRun {
 	dir := t.TempDir()
 	args := append([]string{
 		"--no-print-directory", "run",
-		"BIN=" + dir + "/bin",
+		"BIN=" + makeRunBin(t),
 		"RUN_DATA=" + dir + "/data",
 		"RUN_ADAPTER_LISTEN=127.0.0.1:0",
 		"RUN_EXPORTER_LISTEN=127.0.0.1:0",
 	}, vars...)
 	m := &makeRun{cmd: exec.Command("make", args...), out: &safeBuffer{}, exited: make(chan struct{})}
 	m.cmd.Dir = root(t)
+	// These tests may themselves run under make, whose flags are not for this one.
+	m.cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
 	m.cmd.Stdout, m.cmd.Stderr = m.out, m.out
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	m.cmd.WaitDelay = 5 * time.Second
