@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Config is the adapter's configuration. Kong reads it from flags and from the
+// environment; a flag's name is that of its tag.
+type Config struct {
+	Listen  string `help:"Address to listen on." default:":9748" placeholder:"ADDR"`
+	DataDir string `name:"data-dir" help:"Directory for everything that is kept." default:"./data" placeholder:"DIR"`
+
+	RetentionRaw Duration `name:"retention.raw" help:"How long raw samples are kept; 0 for ever." default:"48h" placeholder:"TIME"`
+	Retention5m  Duration `name:"retention.5m" help:"How long 5-minute buckets are kept; 0 for ever." default:"14d" placeholder:"TIME"`
+	Retention1h  Duration `name:"retention.1h" help:"How long hourly buckets are kept; 0 for ever." default:"90d" placeholder:"TIME"`
+
+	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be." default:"24h" placeholder:"TIME"`
+
+	FoldInterval Duration `name:"fold.interval" help:"Time between two folds of closed windows." default:"1m" placeholder:"TIME"`
+	FoldLag      Duration `name:"fold.lag" help:"How long a window stays open after its end for samples on their way; later ones are folded too, at more cost." default:"30s" placeholder:"TIME"`
+
+	QueryLookback    Duration `name:"query.lookback-delta" help:"How old the newest sample of a series may be for it to count as there." default:"5m" placeholder:"TIME"`
+	QueryTimeout     Duration `name:"query.timeout" help:"Longest a query may take." default:"2m" placeholder:"TIME"`
+	QueryMaxSamples  int      `name:"query.max-samples" help:"Most samples a query may hold in memory." default:"50000000" placeholder:"N"`
+	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time." default:"20" placeholder:"N"`
+
+	ShutdownTimeout Duration `name:"shutdown.timeout" help:"How long requests under way may go on at a stop." default:"10s" placeholder:"TIME"`
+	Pprof           bool     `name:"debug.pprof" help:"Serve /debug/pprof."`
+
+	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`
+
+	CheckConfig bool `name:"check-config" help:"Check the configuration and stop."`
+}
+
+// Raw block ranges are two hours; a block goes as a whole.
+const rawBlock = 2 * time.Hour
+
+// Validate says what is wrong, by the names of the flags. It touches the data
+// directory only to see whether it can be written to.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	for _, d := range []struct {
+		flag string
+		d    Duration
+		min  time.Duration
+	}{
+		{"--fold.interval", c.FoldInterval, 100 * time.Millisecond},
+		{"--fold.lag", c.FoldLag, 0},
+		{"--query.lookback-delta", c.QueryLookback, time.Millisecond},
+		{"--query.timeout", c.QueryTimeout, time.Millisecond},
+		{"--shutdown.timeout", c.ShutdownTimeout, 0},
+		{"--out-of-order-window", c.OutOfOrderWindow, 0},
+		{"--retention.raw", c.RetentionRaw, 0},
+		{"--retention.5m", c.Retention5m, 0},
+		{"--retention.1h", c.Retention1h, 0},
+	} {
+		if time.Duration(d.d) < d.min {
+			bad("%s: %s is less than %s", d.flag, d.d, d.min)
+		}
+	}
+	if c.QueryMaxSamples < 1 {
+		bad("--query.max-samples: %d is less than 1", c.QueryMaxSamples)
+	}
+	if c.QueryConcurrency < 1 {
+		bad("--query.max-concurrency: %d is less than 1", c.QueryConcurrency)
+	}
+	c.checkRetention(bad)
+	if err := writable(c.DataDir); err != nil {
+		bad("--data-dir: %w", err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkRetention refuses what would lose samples that are in no bucket, or leave
+// a hole between two tiers.
+func (c *Config) checkRetention(bad func(string, ...any)) {
+	raw, fine, coarse := time.Duration(c.RetentionRaw), time.Duration(c.Retention5m), time.Duration(c.Retention1h)
+	if least := time.Duration(c.OutOfOrderWindow) + 2*rawBlock; raw != 0 && raw < least {
+		bad("--retention.raw: %s is less than --out-of-order-window and two blocks together (%s): late samples would reach windows whose raw samples are gone", c.RetentionRaw, Duration(least))
+	}
+	// The hours of a day that is not over are merged again from five-minute buckets
+	// after a restart.
+	if least := 48 * time.Hour; fine != 0 && fine < least {
+		bad("--retention.5m: %s is less than %s: hours are merged from these buckets", c.Retention5m, Duration(least))
+	}
+	if fine != 0 && (raw == 0 || raw > fine) {
+		bad("--retention.5m: %s is less than --retention.raw (%s)", c.Retention5m, c.RetentionRaw)
+	}
+	if coarse != 0 && (fine == 0 || fine > coarse) {
+		bad("--retention.1h: %s is less than --retention.5m (%s)", c.Retention1h, c.Retention5m)
+	}
+}
+
+// writable makes the directory and a file in it.
+func writable(dir string) error {
+	if dir == "" {
+		return errors.New("is empty")
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	probe := filepath.Join(dir, ".writable")
+	if err := os.WriteFile(probe, nil, 0o666); err != nil {
+		return err
+	}
+	return os.Remove(probe)
+}

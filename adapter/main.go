@@ -1,0 +1,108 @@
+// ticktier-adapter receives remote write, keeps raw samples, folds them into
+// 5-minute and hourly buckets, and answers PromQL over all of them.
+//
+// main reads flags and environment, joins the packages and turns an error into an
+// exit code; it does nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/ticktier/ticktier/adapter/config"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// cli is the command line.
+type cli struct {
+	Run     runCmd           `cmd:"" default:"withargs" help:"Run the adapter (the default)."`
+	Version kong.VersionFlag `help:"Show the version and stop."`
+}
+
+type runCmd struct{ config.Config }
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main with its surroundings passed in; it returns the exit code.
+func run(ctx context.Context, args []string, out, errout io.Writer) int {
+	var c cli
+	code := -1
+	p, err := kong.New(&c,
+		kong.Name("ticktier-adapter"),
+		kong.Description("Receives Prometheus remote write, keeps raw samples, 5-minute and hourly buckets, and answers PromQL over all of them. Every flag can also be set in the environment, as TICKTIER_ADAPTER_ and its name in capitals with _ for - and . (TICKTIER_ADAPTER_DATA_DIR)."),
+		kong.DefaultEnvars("TICKTIER_ADAPTER"),
+		kong.Vars{"version": "ticktier-adapter " + versionString()},
+		kong.Writers(out, errout),
+		kong.Exit(func(c int) { code = c }),
+	)
+	if err != nil {
+		fmt.Fprintln(errout, "ticktier-adapter: BUG:", err)
+		return exitFailed
+	}
+	_, err = p.Parse(args)
+	if code >= 0 { // --help or --version
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(errout, "ticktier-adapter: %v (see ticktier-adapter --help)\n", err)
+		return exitUsage
+	}
+	cfg := &c.Run.Config
+	if err := cfg.Validate(); err != nil {
+		fmt.Fprintf(errout, "ticktier-adapter: %v\n", err)
+		return exitUsage
+	}
+	if cfg.CheckConfig {
+		fmt.Fprintln(out, "the configuration is good")
+		return 0
+	}
+	logger := newLogger(errout, cfg)
+	if err := serve(ctx, cfg, logger); err != nil {
+		logger.Error("stopped", "err", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		level = slog.LevelInfo // kong's enum lets nothing else through
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// versionString is the linker's version with the commit, where the build knows it.
+func versionString() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			if s.Key == "vcs.revision" {
+				return version + " (" + s.Value + ", " + b.GoVersion + ")"
+			}
+		}
+		return version + " (" + b.GoVersion + ")"
+	}
+	return version
+}
+
+// errStopped ends the run group after a signal; it is no failure.
+var errStopped = errors.New("stopped by a signal")

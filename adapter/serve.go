@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/oklog/run"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ticktier/ticktier/adapter/config"
+	"github.com/ticktier/ticktier/adapter/fleet"
+	"github.com/ticktier/ticktier/adapter/page"
+	"github.com/ticktier/ticktier/adapter/query"
+	"github.com/ticktier/ticktier/adapter/receive"
+	"github.com/ticktier/ticktier/adapter/store"
+	"github.com/ticktier/ticktier/adapter/tier"
+)
+
+// The tiers' shapes: a window and the range of a block, in milliseconds.
+const (
+	fineWindow, fineBlock     = int64(5 * time.Minute / time.Millisecond), int64(2 * time.Hour / time.Millisecond)
+	coarseWindow, coarseBlock = int64(time.Hour / time.Millisecond), int64(24 * time.Hour / time.Millisecond)
+)
+
+// serve runs the adapter until a signal, an error or the end of ctx.
+func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err error) {
+	// The port first: it is the cheapest thing that can be wrong.
+	ln, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer func() {
+		if e := ln.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	a, err := open(cfg, logger, reg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+
+	mux, err := a.routes(cfg, logger, reg)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	var g run.Group
+	g.Add(func() error { return waitSignal(ctx, logger) }, func(error) {})
+	addContext(&g, ctx, a.driver.Run)
+	addContext(&g, ctx, a.fleet.Run)
+	g.Add(func() error {
+		logger.Info("listening", "addr", ln.Addr().String(), "version", version, "data_dir", cfg.DataDir)
+		a.ready.Store(true)
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+		return nil
+	}, func(error) {
+		a.ready.Store(false)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(cfg.ShutdownTimeout))
+		defer cancel()
+		if err := srv.Shutdown(ctx); err != nil {
+			logger.Warn("requests under way cut off at the stop", "err", err)
+			srv.Close() //nolint:errcheck // nothing is left to do about it
+		}
+	})
+	if err := g.Run(); err != nil && !errors.Is(err, errStopped) {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// addContext adds an actor that runs until its context is done.
+func addContext(g *run.Group, ctx context.Context, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error { return f(ctx) }, func(error) { cancel() })
+}
+
+// waitSignal returns when the adapter is told to stop; a second signal ends the
+// process at once.
+func waitSignal(ctx context.Context, logger *slog.Logger) error {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(c)
+	select {
+	case <-ctx.Done():
+	case s := <-c:
+		logger.Info("stopping", "signal", s.String())
+	}
+	return errStopped
+}
+
+// adapter is what main has opened.
+type adapter struct {
+	raw          *store.Raw
+	fine, coarse *store.Buckets
+	driver       *tier.Driver
+	receive      *receive.Handler
+	fleet        *fleet.Fleet
+	ready        atomic.Bool
+}
+
+// open opens the stores and joins the packages on the way from a push to a bucket.
+func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a *adapter, err error) {
+	a = &adapter{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if a.raw, err = store.OpenRaw(filepath.Join(cfg.DataDir, "raw"), store.RawOptions{
+		Retention: time.Duration(cfg.RetentionRaw), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
+		Logger: logger.With("part", "raw"), Registerer: reg,
+	}); err != nil {
+		return a, err
+	}
+	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
+	if a.fine, err = openTier(cfg, "5m", fineWindow, fineBlock, counter, logger, reg); err != nil {
+		return a, err
+	}
+	if a.coarse, err = openTier(cfg, "1h", coarseWindow, coarseBlock, counter, logger, reg); err != nil {
+		return a, err
+	}
+	if a.fleet, err = fleet.New(fleet.Config{Path: filepath.Join(cfg.DataDir, "devices.json"), Logger: logger, Registerer: reg}); err != nil {
+		return a, err
+	}
+	a.receive = receive.New(receive.Config{Store: a.raw, Observer: a.fleet, Logger: logger, Registerer: reg})
+	a.driver, err = tier.New(tier.Config{
+		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
+		RetentionFine: time.Duration(cfg.Retention5m), RetentionCoarse: time.Duration(cfg.Retention1h),
+		Interval: time.Duration(cfg.FoldInterval), Lag: time.Duration(cfg.FoldLag),
+		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
+	})
+	return a, err
+}
+
+func openTier(cfg *config.Config, name string, res, block int64, counter func(string) bool, logger *slog.Logger, reg prometheus.Registerer) (*store.Buckets, error) {
+	return store.OpenBuckets(filepath.Join(cfg.DataDir, name), store.BucketsOptions{
+		Resolution: res, BlockRange: block, Counter: counter, Logger: logger.With("part", name), Registerer: reg,
+	})
+}
+
+// close closes what is open, the stores last.
+func (a *adapter) close() error {
+	var errs []error
+	if a.coarse != nil {
+		errs = append(errs, a.coarse.Close())
+	}
+	if a.fine != nil {
+		errs = append(errs, a.fine.Close())
+	}
+	if a.raw != nil {
+		errs = append(errs, a.raw.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// routes is the adapter's HTTP surface.
+func (a *adapter) routes(cfg *config.Config, logger *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+	api, err := query.New(query.Config{
+		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata,
+		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
+		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
+		TSDB: a.raw, Logger: logger.With("part", "query"), Registerer: reg, Gatherer: reg,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", api.Handler())
+	mux.Handle("/federate", api.Handler())
+	mux.Handle("/api/v1/write", a.receive)
+	mux.Handle("GET /api/v1/devices", a.fleet)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: reg}))
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ticktier-adapter is healthy.") })
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		if !a.ready.Load() {
+			http.Error(w, "ticktier-adapter is starting or stopping.", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ticktier-adapter is ready.")
+	})
+	if cfg.Pprof {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	mux.Handle("/", page.Handler())
+	return mux, nil
+}
+
+// metadata is what senders told of metrics, in the query API's shape.
+func (a *adapter) metadata(metric string) map[string][]query.Metadata {
+	out := map[string][]query.Metadata{}
+	for name, m := range a.receive.Metadata() {
+		if metric == "" || metric == name {
+			out[name] = []query.Metadata{{Type: string(m.Type), Help: m.Help, Unit: m.Unit}}
+		}
+	}
+	return out
+}

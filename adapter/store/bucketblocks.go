@@ -1,0 +1,235 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/ticktier/ticktier/adapter/fold"
+)
+
+// Cut writes the next block and moves the cut to its end, which is at most limit;
+// where nothing is left to cut before limit it only moves the cut there, as far
+// as it is aligned. Ranges without a bucket have no block.
+func (b *Buckets) Cut(limit int64) error {
+	limit = fold.Window(limit, b.o.BlockRange)
+	b.mu.Lock()
+	oldest, ok := b.mem.minTime()
+	if !ok || oldest >= limit {
+		b.cut = max(b.cut, limit)
+		b.mu.Unlock()
+		return nil
+	}
+	b.cut = max(b.cut, fold.Window(oldest, b.o.BlockRange))
+	b.mu.Unlock()
+
+	b.mu.RLock()
+	from := b.cut
+	to := from + b.o.BlockRange
+	list := b.mem.sorted(from, to)
+	b.mu.RUnlock()
+
+	blk, err := b.writeBlock(from, nil, symbolsOf(list), feedOf(list))
+	if err != nil {
+		return fmt.Errorf("cut a block of tier %s: %w", b.Name(), err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.insert(blk)
+	b.cut = to
+	b.mem.dropBefore(to)
+	return nil
+}
+
+// Rewrite replaces the block of the range that starts at from, which is before
+// the cut, by one in which the buckets of the windows of [wfrom, wto) of the
+// listed series are these; the list is sorted by labels. The old block goes when
+// the new one is on disk and its last reader is done.
+func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
+	old := b.block(from)
+	if old == nil {
+		blk, err := b.writeBlock(from, nil, symbolsOf(list), feedOf(list))
+		if err != nil {
+			return fmt.Errorf("write a block of tier %s: %w", b.Name(), err)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.insert(blk)
+		return nil
+	}
+	symbols, err := mergedSymbols(old, list)
+	if err != nil {
+		return fmt.Errorf("read block %s: %w", old.Meta().ULID, err)
+	}
+	blk, err := b.writeBlock(from, old, symbols, b.mergedFeed(old, wfrom, wto, list))
+	if err != nil {
+		return fmt.Errorf("replace block %s of tier %s: %w", old.Meta().ULID, b.Name(), err)
+	}
+	b.mu.Lock()
+	b.blocks = slices.DeleteFunc(b.blocks, func(x *tsdb.Block) bool { return x == old })
+	b.insert(blk)
+	b.mu.Unlock()
+	b.remove(old)
+	return nil
+}
+
+// DropBefore removes the blocks that end at or before t and returns how many.
+func (b *Buckets) DropBefore(t int64) int {
+	b.mu.Lock()
+	var gone []*tsdb.Block
+	b.blocks = slices.DeleteFunc(b.blocks, func(x *tsdb.Block) bool {
+		if x.MaxTime() <= t {
+			gone = append(gone, x)
+			return true
+		}
+		return false
+	})
+	b.mu.Unlock()
+	for _, blk := range gone {
+		b.remove(blk)
+	}
+	return len(gone)
+}
+
+// Each hands the series of one block range with their buckets in [from, to), by
+// labels, to yield; both are valid during the call only. The range must not
+// reach over a block's edge.
+func (b *Buckets) Each(from, to int64, yield func(labels.Labels, []fold.Bucket) error) error {
+	start := fold.Window(from, b.o.BlockRange)
+	if start >= b.Durable() {
+		b.mu.RLock()
+		list := b.mem.sorted(from, to)
+		b.mu.RUnlock()
+		return feedOf(list)(yield)
+	}
+	blk := b.block(start)
+	if blk == nil {
+		return nil
+	}
+	return readBlock(blk, b.o.Resolution, colAll, func(lset labels.Labels, bs []fold.Bucket) error {
+		if bs = between(bs, from, to); len(bs) == 0 {
+			return nil
+		}
+		return yield(lset, bs)
+	})
+}
+
+// block is the block of the range that starts at from, or nil.
+func (b *Buckets) block(from int64) *tsdb.Block {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, blk := range b.blocks {
+		if blk.MinTime() == from {
+			return blk
+		}
+	}
+	return nil
+}
+
+// insert puts a block in its place; nil is no block.
+func (b *Buckets) insert(blk *tsdb.Block) {
+	if blk == nil {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(b.blocks, blk.MinTime(), func(x *tsdb.Block, t int64) int { return int(min(1, max(-1, x.MinTime()-t))) })
+	b.blocks = slices.Insert(b.blocks, i, blk)
+}
+
+// remove deletes a block once its readers are done.
+func (b *Buckets) remove(blk *tsdb.Block) {
+	b.closing.Go(func() {
+		if err := errors.Join(blk.Close(), os.RemoveAll(blk.Dir())); err != nil {
+			b.o.Logger.Warn("replaced block not removed", "tier", b.Name(), "block", blk.Meta().ULID, "err", err)
+		}
+	})
+}
+
+// writeBlock writes and opens a block; nil where the feed has no bucket.
+func (b *Buckets) writeBlock(from int64, old *tsdb.Block, symbols []string, feed seriesFeed) (*tsdb.Block, error) {
+	w := blockWriter{dir: b.dir, mint: from, maxt: from + b.o.BlockRange, res: b.o.Resolution, logger: b.o.Logger}
+	if old != nil {
+		w.parents = []tsdb.BlockDesc{{ULID: old.Meta().ULID, MinTime: old.MinTime(), MaxTime: old.MaxTime()}}
+	}
+	name, err := w.write(symbols, feed)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	blk, err := tsdb.OpenBlock(b.o.Logger, filepath.Join(b.dir, name), aggrPool{}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open the new block %s: %w", name, err)
+	}
+	return blk, nil
+}
+
+func symbolSet(list []SeriesBuckets) map[string]struct{} {
+	set := map[string]struct{}{}
+	for _, s := range list {
+		s.Labels.Range(func(l labels.Label) { set[l.Name], set[l.Value] = struct{}{}, struct{}{} })
+	}
+	return set
+}
+
+func symbolsOf(list []SeriesBuckets) []string {
+	return slices.Sorted(maps.Keys(symbolSet(list)))
+}
+
+// mergedSymbols are those of a block and of a list.
+func mergedSymbols(old *tsdb.Block, list []SeriesBuckets) (_ []string, err error) {
+	ir, err := old.Index()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ir.Close()) }()
+	set := symbolSet(list)
+	it := ir.Symbols()
+	for it.Next() {
+		set[string([]byte(it.At()))] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(set)), it.Err()
+}
+
+func feedOf(list []SeriesBuckets) seriesFeed {
+	return func(yield func(labels.Labels, []fold.Bucket) error) error {
+		for _, s := range list {
+			if err := yield(s.Labels, s.Buckets); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// mergedFeed is a block's series with the listed buckets in their places.
+func (b *Buckets) mergedFeed(old *tsdb.Block, wfrom, wto int64, list []SeriesBuckets) seriesFeed {
+	return func(yield func(labels.Labels, []fold.Bucket) error) error {
+		rest := list
+		err := readBlock(old, b.o.Resolution, colAll, func(lset labels.Labels, bs []fold.Bucket) error {
+			for len(rest) > 0 {
+				c := labels.Compare(rest[0].Labels, lset)
+				if c > 0 {
+					break
+				}
+				s := rest[0]
+				rest = rest[1:]
+				if c == 0 {
+					bs = slices.Concat(between(bs, -1<<63, wfrom), fuller(between(bs, wfrom, wto), s.Buckets), between(bs, wto, 1<<63-1))
+					break
+				}
+				if err := yield(s.Labels, s.Buckets); err != nil {
+					return err
+				}
+			}
+			return yield(lset, bs)
+		})
+		if err != nil {
+			return err
+		}
+		return feedOf(rest)(yield)
+	}
+}

@@ -1,0 +1,324 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/ticktier/ticktier/adapter/fold"
+)
+
+// Querier reads one aggregate of the buckets whose windows overlap [mint, maxt];
+// samples outside of it are cut off. With agg Value and a fill, the value is
+// repeated every fill milliseconds within a window. Close it: until then the
+// blocks it reads stay.
+func (b *Buckets) Querier(mint, maxt int64, agg Agg, fill int64) (storage.Querier, error) {
+	q := &bucketQuerier{b: b, mint: mint, maxt: maxt, agg: agg, fill: fill, from: math.MinInt64}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if err := q.acquire(); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// openBlock is a block with its readers open.
+type openBlock struct {
+	ir tsdb.IndexReader
+	cr tsdb.ChunkReader
+}
+
+type bucketQuerier struct {
+	b          *Buckets
+	mint, maxt int64
+	agg        Agg
+	fill       int64
+
+	blocks []openBlock
+	from   int64 // buckets from here on are in memory
+}
+
+// acquire opens the blocks that were cut since the last call. b.mu is held.
+func (q *bucketQuerier) acquire() error {
+	for _, blk := range q.b.blocks {
+		if blk.MinTime() < q.from || blk.MinTime() > q.maxt || blk.MaxTime() <= q.mint {
+			continue
+		}
+		var o openBlock
+		var err error
+		if o.ir, err = blk.Index(); err != nil {
+			return err
+		}
+		if o.cr, err = blk.Chunks(); err != nil {
+			return errors.Join(err, o.ir.Close())
+		}
+		q.blocks = append(q.blocks, o)
+	}
+	q.from = q.b.cut
+	return nil
+}
+
+// Close releases the blocks.
+func (q *bucketQuerier) Close() error {
+	var errs []error
+	for _, o := range q.blocks {
+		errs = append(errs, o.ir.Close(), o.cr.Close())
+	}
+	q.blocks = nil
+	return errors.Join(errs...)
+}
+
+// Select gives the matching series, sorted by labels.
+func (q *bucketQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	mem, err := q.memory(ms)
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	found := map[uint64][]*bucketSeries{}
+	get := func(lset labels.Labels) *bucketSeries {
+		h := lset.Hash()
+		for _, s := range found[h] {
+			if labels.Equal(s.lset, lset) {
+				return s
+			}
+		}
+		s := &bucketSeries{lset: lset, q: q}
+		found[h] = append(found[h], s)
+		return s
+	}
+	for _, o := range q.blocks {
+		if err := q.selectBlock(ctx, o, ms, get); err != nil {
+			return storage.ErrSeriesSet(err)
+		}
+	}
+	for _, s := range mem {
+		get(s.Labels).mem = s.Buckets
+	}
+	var out []*bucketSeries
+	for _, list := range found {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(x, y *bucketSeries) int { return labels.Compare(x.lset, y.lset) })
+	return &bucketSet{list: out, i: -1}
+}
+
+// memory is what the matchers select there. Blocks cut since the querier was made
+// are opened first, so that nothing falls between the two.
+func (q *bucketQuerier) memory(ms []*labels.Matcher) ([]SeriesBuckets, error) {
+	q.b.mu.RLock()
+	defer q.b.mu.RUnlock()
+	if q.b.cut > q.from {
+		if err := q.acquire(); err != nil {
+			return nil, err
+		}
+	}
+	var out []SeriesBuckets
+	q.b.mem.match(ms, func(s *memSeries) {
+		if bs := between(s.buckets, max(q.from, q.windowFrom()), q.windowTo()); len(bs) > 0 {
+			out = append(out, SeriesBuckets{s.lset, bs})
+		}
+	})
+	return out, nil
+}
+
+// windowFrom and windowTo bound the starts of the windows that overlap the range.
+func (q *bucketQuerier) windowFrom() int64 {
+	if q.mint < math.MinInt64/2 {
+		return math.MinInt64
+	}
+	return fold.Window(q.mint, q.b.o.Resolution)
+}
+
+func (q *bucketQuerier) windowTo() int64 {
+	if q.maxt == math.MaxInt64 {
+		return q.maxt
+	}
+	return q.maxt + 1
+}
+
+// selectBlock notes the chunks of the matching series of one block.
+func (q *bucketQuerier) selectBlock(ctx context.Context, o openBlock, ms []*labels.Matcher, get func(labels.Labels) *bucketSeries) error {
+	p, err := tsdb.PostingsForMatchers(ctx, o.ir, ms...)
+	if err != nil {
+		return err
+	}
+	var (
+		lb    labels.ScratchBuilder
+		metas []chunks.Meta
+	)
+	for p.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := o.ir.Series(p.At(), &lb, &metas); err != nil {
+			return err
+		}
+		var s *bucketSeries
+		for _, m := range metas {
+			// A chunk's times are those of its windows' ends.
+			if m.MaxTime < q.mint || m.MinTime-q.b.o.Resolution >= q.maxt {
+				continue
+			}
+			if s == nil {
+				s = get(lb.Labels())
+			}
+			s.chks = append(s.chks, blockChunk{o.cr, m})
+		}
+	}
+	return p.Err()
+}
+
+// LabelNames lists the label names of the overlapping blocks and of memory.
+func (q *bucketQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	set := map[string]struct{}{}
+	mem, err := q.memory(ms)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range mem {
+		s.Labels.Range(func(l labels.Label) { set[l.Name] = struct{}{} })
+	}
+	for _, o := range q.blocks {
+		names, err := o.ir.LabelNames(ctx, ms...)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, n := range names {
+			set[n] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), nil, nil
+}
+
+// LabelValues lists the values of a label in the overlapping blocks and memory.
+func (q *bucketQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	set := map[string]struct{}{}
+	mem, err := q.memory(ms)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range mem {
+		if v := s.Labels.Get(name); v != "" {
+			set[v] = struct{}{}
+		}
+	}
+	for _, o := range q.blocks {
+		values, err := o.ir.LabelValues(ctx, name, hints, ms...)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, v := range values {
+			set[string([]byte(v))] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), nil, nil
+}
+
+type blockChunk struct {
+	cr   tsdb.ChunkReader
+	meta chunks.Meta
+}
+
+// bucketSeries is one series: chunks of blocks, in time order, then memory.
+type bucketSeries struct {
+	lset labels.Labels
+	q    *bucketQuerier
+	chks []blockChunk
+	mem  []fold.Bucket
+}
+
+func (s *bucketSeries) Labels() labels.Labels { return s.lset }
+
+// Iterator decodes the buckets and gives the samples of the wanted aggregate.
+func (s *bucketSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	si, ok := it.(*sampleIterator)
+	if !ok {
+		si = &sampleIterator{}
+	}
+	si.reset(s.samples())
+	return si
+}
+
+func (s *bucketSeries) samples() (out samples, err error) {
+	o := s.q.b.o
+	sm := sampler{agg: s.q.agg, res: o.Resolution, fill: s.q.fill}
+	if sm.agg == Value && o.Counter != nil {
+		sm.counter = o.Counter(s.lset.Get(labels.MetricName))
+	}
+	var bs []fold.Bucket
+	for _, c := range s.chks {
+		if bs, err = decodeMeta(c.cr, c.meta, bs[:0], o.Resolution, sm.columns()); err != nil {
+			return samples{}, err
+		}
+		bs := between(bs, s.q.windowFrom(), s.q.windowTo())
+		for i := range bs {
+			sm.add(&out, &bs[i])
+		}
+	}
+	for i := range s.mem {
+		sm.add(&out, &s.mem[i])
+	}
+	if sm.agg == Value {
+		out.settle()
+	}
+	out.clip(s.q.mint, s.q.maxt)
+	return out, nil
+}
+
+// bucketSet implements storage.SeriesSet.
+type bucketSet struct {
+	list []*bucketSeries
+	i    int
+}
+
+func (s *bucketSet) Next() bool                        { s.i++; return s.i < len(s.list) }
+func (s *bucketSet) At() storage.Series                { return s.list[s.i] }
+func (s *bucketSet) Err() error                        { return nil }
+func (s *bucketSet) Warnings() annotations.Annotations { return nil }
+
+// gauges are the tier's own metrics.
+func (b *Buckets) gauges() prometheus.Collector { return tierCollector{b} }
+
+type tierCollector struct{ b *Buckets }
+
+var tierDescs = [...]*prometheus.Desc{
+	prometheus.NewDesc("ticktier_adapter_store_blocks", "Blocks of a folded tier.", []string{"tier"}, nil),
+	prometheus.NewDesc("ticktier_adapter_store_block_bytes", "Size of a folded tier's blocks.", []string{"tier"}, nil),
+	prometheus.NewDesc("ticktier_adapter_store_memory_series", "Series of a folded tier with buckets in memory.", []string{"tier"}, nil),
+	prometheus.NewDesc("ticktier_adapter_store_memory_buckets", "Buckets of a folded tier in memory.", []string{"tier"}, nil),
+	prometheus.NewDesc("ticktier_adapter_fold_watermark_timestamp_seconds", "Every window that ends at or before this time is folded.", []string{"tier"}, nil),
+}
+
+func (c tierCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range tierDescs {
+		ch <- d
+	}
+}
+
+func (c tierCollector) Collect(ch chan<- prometheus.Metric) {
+	b := c.b
+	b.mu.RLock()
+	var size int64
+	for _, blk := range b.blocks {
+		size += blk.Size()
+	}
+	series, buckets := b.mem.size()
+	vals := [...]float64{float64(len(b.blocks)), float64(size), float64(series), float64(buckets), float64(b.Watermark()) / 1000}
+	b.mu.RUnlock()
+	for i, d := range tierDescs {
+		if i == 4 && b.Watermark() == math.MinInt64 {
+			continue
+		}
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, vals[i], b.Name())
+	}
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/ticktier/ticktier/adapter/fold"
+)
+
+// lateAppender notes which windows a transaction touches and, once it is
+// committed, marks those that are folded already. Fold moves the watermark before
+// it reads, and this looks at the watermark after it has committed: either the
+// fold sees the sample or this sees the watermark.
+type lateAppender struct {
+	storage.ExemplarAppenderV2
+	late     *lateness
+	from, to int64   // of the window noted last
+	windows  []int64 // noted, in no order
+}
+
+func (a *lateAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	ref, err := a.ExemplarAppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	if t < a.from || t >= a.to {
+		a.note(t)
+	}
+	return ref, err
+}
+
+func (a *lateAppender) note(t int64) {
+	a.from = fold.Window(t, a.late.res)
+	a.to = a.from + a.late.res
+	if !slices.Contains(a.windows, a.from) {
+		a.windows = append(a.windows, a.from)
+	}
+}
+
+// Commit commits, then marks. Where marking fails the samples are stored, but the
+// sender is told otherwise and sends them again, which marks them again.
+func (a *lateAppender) Commit() error {
+	if err := a.ExemplarAppenderV2.Commit(); err != nil {
+		return err
+	}
+	w := a.late.watermark()
+	late := slices.DeleteFunc(a.windows, func(from int64) bool { return from+a.late.res > w })
+	if len(late) == 0 {
+		return nil
+	}
+	if err := a.late.mark(late); err != nil {
+		return fmt.Errorf("mark windows with late samples: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+)
+
+// rawBlock is the range of the TSDB's smallest blocks.
+const rawBlock = 2 * time.Hour
+
+// maxExemplars is the size of the TSDB's ring of exemplars, which is allocated in
+// full at start: a fleet's exporters send few.
+const maxExemplars = 10_000
+
+// RawOptions says how raw samples are kept.
+type RawOptions struct {
+	// Retention is how long, counted back from the newest sample; 0 keeps them for
+	// ever. Nothing is deleted before AllowDelete says so.
+	Retention time.Duration
+	// OutOfOrderWindow is how much older than the newest sample a sample may be.
+	OutOfOrderWindow time.Duration
+	Logger           *slog.Logger
+	Registerer       prometheus.Registerer // may be nil
+}
+
+// Raw is the TSDB with the raw samples.
+type Raw struct {
+	db        *tsdb.DB
+	dir       string
+	deletable atomic.Int64 // blocks that end at or before it may be deleted
+	late      atomic.Pointer[lateness]
+	readyDB   atomic.Pointer[tsdb.DB]
+}
+
+// lateness is who hears of samples that come for windows already folded.
+type lateness struct {
+	res       int64
+	watermark func() int64
+	mark      func(windows []int64) error
+}
+
+// OpenRaw opens the TSDB in dir, which it creates. Two processes on one directory
+// are refused.
+func OpenRaw(dir string, o RawOptions) (*Raw, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("make the directory of raw samples: %w", err)
+	}
+	r := &Raw{dir: dir}
+	r.deletable.Store(math.MinInt64)
+	opts := tsdb.DefaultOptions()
+	opts.RetentionDuration = o.Retention.Milliseconds()
+	opts.MinBlockDuration = rawBlock.Milliseconds()
+	opts.MaxBlockDuration = max(rawBlock, min(o.Retention/10, 31*24*time.Hour)).Milliseconds()
+	opts.OutOfOrderTimeWindow = o.OutOfOrderWindow.Milliseconds()
+	opts.WALCompression = compression.Snappy
+	opts.EnableExemplarStorage = true
+	opts.MaxExemplars = maxExemplars
+	opts.BlocksToDelete = r.blocksToDelete
+	db, err := tsdb.Open(dir, o.Logger, o.Registerer, opts, nil)
+	if err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s is in use by another process: %w", dir, err)
+		}
+		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
+	}
+	r.db = db
+	r.readyDB.Store(db)
+	return r, nil
+}
+
+// blocksToDelete is the TSDB's own retention, held back by deletable. Blocks that
+// a compaction has replaced go at once.
+func (r *Raw) blocksToDelete(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
+	out := map[ulid.ULID]struct{}{}
+	for _, b := range blocks {
+		if b.Meta().Compaction.Deletable {
+			out[b.Meta().ULID] = struct{}{}
+		}
+	}
+	db := r.readyDB.Load()
+	if db == nil {
+		return out
+	}
+	expired := tsdb.DefaultBlocksToDelete(db)(blocks)
+	for _, b := range blocks {
+		if _, ok := expired[b.Meta().ULID]; ok && b.MaxTime() <= r.deletable.Load() {
+			out[b.Meta().ULID] = struct{}{}
+		}
+	}
+	return out
+}
+
+// AllowDelete lets blocks that end at or before t be deleted once they are past
+// their retention. Until the first call nothing is.
+func (r *Raw) AllowDelete(t int64) { r.deletable.Store(t) }
+
+// OnLate has mark called, before a commit returns, with the starts of the windows
+// of res milliseconds that end at or before the watermark and got a sample. A
+// commit whose windows cannot be marked fails, and may be repeated.
+func (r *Raw) OnLate(res int64, watermark func() int64, mark func(windows []int64) error) {
+	r.late.Store(&lateness{res, watermark, mark})
+}
+
+// AppenderV2 implements storage.AppendableV2.
+func (r *Raw) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	app := r.db.AppenderV2(ctx)
+	l := r.late.Load()
+	if e, ok := app.(storage.ExemplarAppenderV2); ok && l != nil {
+		return &lateAppender{ExemplarAppenderV2: e, late: l}
+	}
+	return app
+}
+
+// Querier implements storage.Queryable.
+func (r *Raw) Querier(mint, maxt int64) (storage.Querier, error) { return r.db.Querier(mint, maxt) }
+
+// ChunkQuerier implements storage.ChunkQueryable.
+func (r *Raw) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	return r.db.ChunkQuerier(mint, maxt)
+}
+
+// ExemplarQuerier implements storage.ExemplarQueryable.
+func (r *Raw) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	return r.db.ExemplarQuerier(ctx)
+}
+
+// MinTime is the time of the oldest sample held, or somewhat before it;
+// math.MaxInt64 where there is none.
+func (r *Raw) MinTime() int64 {
+	t := int64(math.MaxInt64)
+	for _, b := range r.db.Blocks() {
+		t = min(t, b.MinTime())
+	}
+	h := r.db.Head()
+	return min(t, h.MinTime(), h.MinOOOTime())
+}
+
+// MaxTime is the time of the newest sample held, math.MinInt64 where there is
+// none.
+func (r *Raw) MaxTime() int64 {
+	t := r.db.Head().MaxTime()
+	for _, b := range r.db.Blocks() {
+		t = max(t, b.MaxTime()-1)
+	}
+	return t
+}
+
+// Stats, BlockMetas and the rest serve the TSDB part of the status API.
+func (r *Raw) Stats(label string, limit int) (*tsdb.Stats, error) {
+	return r.db.Head().Stats(label, limit), nil
+}
+
+// BlockMetas lists the raw blocks.
+func (r *Raw) BlockMetas() ([]tsdb.BlockMeta, error) { return r.db.BlockMetas(), nil }
+
+// WALReplayStatus says that the replay is done: Raw exists only after it.
+func (r *Raw) WALReplayStatus() (tsdb.WALReplayStatus, error) { return tsdb.WALReplayStatus{}, nil }
+
+// errNoAdmin is the answer to the TSDB's own admin calls: they would change raw
+// samples under their buckets.
+var errNoAdmin = errors.New("not offered: raw samples and their buckets must stay in step")
+
+// CleanTombstones is not offered.
+func (r *Raw) CleanTombstones() error { return errNoAdmin }
+
+// Snapshot is not offered.
+func (r *Raw) Snapshot(string, bool) error { return errNoAdmin }
+
+// Dir is the directory of the raw samples.
+func (r *Raw) Dir() string { return r.dir }
+
+// Close stops the TSDB. Appenders and queriers must be done.
+func (r *Raw) Close() error { return r.db.Close() }

@@ -1,0 +1,36 @@
+package tier
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	windows, late, refolded, samples, histograms, skipped, failures prometheus.Counter
+	seconds                                                         prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "ticktier", Subsystem: "adapter_fold", Name: name, Help: help})
+	}
+	m := &metrics{
+		windows:    counter("windows_total", "Windows folded, those folded again included."),
+		late:       counter("late_windows_total", "Times that a window already folded got samples."),
+		refolded:   counter("refolded_windows_total", "Windows folded again for late samples."),
+		samples:    counter("samples_total", "Raw samples folded."),
+		histograms: counter("histograms_skipped_total", "Native histogram samples that folds left raw."),
+		skipped:    counter("series_skipped_total", "Series that could not be read for a fold."),
+		failures:   counter("failures_total", "Fold cycles that failed and were tried again."),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "duration_seconds", Help: "Time of one fold cycle.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}),
+	}
+	if reg == nil {
+		return m
+	}
+	reg.MustRegister(m.windows, m.late, m.refolded, m.samples, m.histograms, m.skipped, m.failures, m.seconds,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "pending_windows",
+			Help: "Windows that are closed or got late samples and are not folded yet.",
+		}, pending))
+	return m
+}

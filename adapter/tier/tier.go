@@ -1,0 +1,271 @@
+package tier
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/ticktier/ticktier/adapter/fold"
+	"github.com/ticktier/ticktier/adapter/store"
+)
+
+// Raw is what the driver asks of the raw samples.
+type Raw interface {
+	Querier(mint, maxt int64) (storage.Querier, error)
+	MinTime() int64
+	MaxTime() int64
+	AllowDelete(t int64)
+	OnLate(res int64, watermark func() int64, mark func(windows []int64) error)
+}
+
+// Config says what to drive.
+type Config struct {
+	Raw          Raw
+	Fine, Coarse *store.Buckets // five minutes and an hour
+	// RetentionFine and RetentionCoarse are counted back from the newest sample; 0
+	// keeps for ever.
+	RetentionFine, RetentionCoarse time.Duration
+	// Interval is the time between two cycles; Lag is how long after its end a
+	// window is left open for samples on their way.
+	Interval, Lag time.Duration
+	Journal       string // path of the journal of late windows
+	Now           func() time.Time
+	Logger        *slog.Logger
+	Registerer    prometheus.Registerer
+}
+
+// Driver folds. Run drives it; nothing else may write to the tiers.
+type Driver struct {
+	Config
+	journal *journal
+	folder  *fold.Folder // of Fine's resolution, reused
+	merger  *fold.Folder // of Coarse's
+	// claimed is the time before which every window has been, or is being, folded:
+	// a sample before it is late.
+	claimed atomic.Int64
+	m       *metrics
+	failing bool // the last cycle failed; Run's own
+}
+
+// New opens the journal and has the store tell of late samples from here on.
+func New(c Config) (*Driver, error) {
+	j, dropped, err := openJournal(c.Journal)
+	if err != nil {
+		return nil, err
+	}
+	if dropped > 0 {
+		c.Logger.Warn("damaged tail of the journal of late windows cut off", "bytes", dropped)
+	}
+	d := &Driver{
+		Config: c, journal: j,
+		folder: fold.NewFolder(c.Fine.Resolution()), merger: fold.NewFolder(c.Coarse.Resolution()),
+	}
+	d.claimed.Store(c.Fine.Watermark())
+	d.m = newMetrics(c.Registerer, d.pending)
+	c.Raw.OnLate(c.Fine.Resolution(), d.claimed.Load, d.markLate)
+	d.allowDelete()
+	return d, nil
+}
+
+func (d *Driver) markLate(windows []int64) error {
+	d.m.late.Add(float64(len(windows)))
+	return d.journal.mark(windows)
+}
+
+// Run folds until ctx is done, then closes the journal.
+func (d *Driver) Run(ctx context.Context) error {
+	t := time.NewTicker(d.Interval)
+	defer t.Stop()
+	for {
+		err := d.Cycle(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return d.journal.close()
+		case err != nil && !d.failing:
+			d.Logger.Error("folding failed, will be tried again", "err", err)
+		case err == nil && d.failing:
+			d.Logger.Info("folding works again")
+		}
+		if d.failing = err != nil; d.failing {
+			d.m.failures.Inc()
+		}
+		select {
+		case <-ctx.Done():
+			return d.journal.close()
+		case <-t.C:
+		}
+	}
+}
+
+// span is a stretch of time, [from, to), aligned to Fine's windows.
+type span struct{ from, to int64 }
+
+// Cycle folds what is closed and what is late, has blocks cut, and applies
+// retention. A cycle that fails leaves everything to the next.
+func (d *Driver) Cycle(ctx context.Context) error {
+	start := time.Now()
+	defer func() { d.m.seconds.Observe(time.Since(start).Seconds()) }()
+	if d.Raw.MaxTime() == math.MinInt64 {
+		return nil
+	}
+	d.Fine.Start(d.Raw.MinTime())
+	late, changed, lateErr := d.foldLate(ctx, d.journal.take())
+	if err := d.foldClosed(ctx); err != nil {
+		return errors.Join(lateErr, err)
+	}
+	if err := d.mergeHours(ctx, changed); err != nil {
+		return errors.Join(lateErr, err)
+	}
+	if err := d.journal.done(late); err != nil {
+		return errors.Join(lateErr, err)
+	}
+	if err := cutAll(d.Fine); err != nil {
+		return err
+	}
+	if err := cutAll(d.Coarse); err != nil {
+		return err
+	}
+	d.allowDelete()
+	d.retain()
+	return lateErr
+}
+
+// closed is the time before which no window waits for samples any more: what the
+// clock says, but not past the window of the newest sample, so that a clock that
+// is ahead closes nothing.
+func (d *Driver) closed() int64 {
+	res := d.Fine.Resolution()
+	maxt := d.Raw.MaxTime()
+	if maxt == math.MinInt64 {
+		return math.MinInt64
+	}
+	return min(fold.Window(d.Now().Add(-d.Lag).UnixMilli(), res), fold.Window(maxt, res)+res)
+}
+
+// foldClosed folds the windows between the watermark and what is closed, one
+// block range at a time.
+func (d *Driver) foldClosed(ctx context.Context) error {
+	to := d.closed()
+	from := d.Fine.Watermark()
+	// Claimed before anything is looked at: what comes from here on is late.
+	d.claimed.Store(max(d.claimed.Load(), to))
+	if gap := fold.Window(d.Raw.MinTime(), d.Fine.Resolution()); gap > from {
+		from = min(gap, to) // nothing is there before it
+	}
+	for _, s := range split(span{from, to}, d.Fine.BlockRange()) {
+		if err := d.foldSpan(ctx, s); err != nil {
+			return err
+		}
+		d.Fine.Advance(s.to)
+	}
+	return nil
+}
+
+// foldLate folds marked windows again. It returns those that are done and the
+// spans it changed; a span that fails is left marked and costs no other.
+func (d *Driver) foldLate(ctx context.Context, windows []int64) (done []int64, changed []span, err error) {
+	size, res := d.Fine.BlockRange(), d.Fine.Resolution()
+	for len(windows) > 0 {
+		block := fold.Window(windows[0], size)
+		n := slices.IndexFunc(windows, func(w int64) bool { return w >= block+size })
+		if n < 0 {
+			n = len(windows)
+		}
+		s := span{windows[0], windows[n-1] + res}
+		if e := d.foldSpan(ctx, s); e != nil {
+			err = errors.Join(err, e)
+		} else {
+			changed = append(changed, s)
+			done = append(done, windows[:n]...)
+			d.m.refolded.Add(float64(n))
+		}
+		windows = windows[n:]
+	}
+	return done, changed, err
+}
+
+// foldSpan folds raw samples of a span within one block range into memory, or
+// into the range's block where that is cut already.
+func (d *Driver) foldSpan(ctx context.Context, s span) error {
+	block := fold.Window(s.from, d.Fine.BlockRange())
+	windows := float64((s.to - s.from) / d.Fine.Resolution())
+	if block >= d.Fine.Durable() {
+		defer d.m.windows.Add(windows)
+		return d.foldRaw(ctx, s, func(sb store.SeriesBuckets) error {
+			d.Fine.Put(sb.Labels, s.from, s.to, sb.Buckets)
+			return nil
+		})
+	}
+	var list []store.SeriesBuckets
+	err := d.foldRaw(ctx, s, func(sb store.SeriesBuckets) error {
+		list = append(list, store.SeriesBuckets{Labels: sb.Labels.Copy(), Buckets: slices.Clone(sb.Buckets)})
+		return nil
+	})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	d.m.windows.Add(windows)
+	return d.Fine.Rewrite(block, s.from, s.to, list)
+}
+
+// split cuts a span at the edges of ranges.
+func split(s span, size int64) (out []span) {
+	for s.from < s.to {
+		to := min(s.to, fold.Window(s.from, size)+size)
+		out = append(out, span{s.from, to})
+		s.from = to
+	}
+	return out
+}
+
+// cutAll cuts the blocks that are complete.
+func cutAll(b *store.Buckets) error {
+	for b.Watermark() != math.MinInt64 && b.Durable()+b.BlockRange() <= b.Watermark() {
+		if err := b.Cut(b.Watermark()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowDelete lets raw samples go whose buckets are all in blocks.
+func (d *Driver) allowDelete() {
+	t := d.Fine.Durable()
+	if w, ok := d.journal.oldest(); ok {
+		t = min(t, w)
+	}
+	d.Raw.AllowDelete(t)
+}
+
+// retain drops blocks past their retention. It counts back from the newest sample
+// or from the clock, whichever is earlier: a clock that jumps ahead costs nothing.
+func (d *Driver) retain() {
+	now := min(d.Raw.MaxTime(), d.Now().UnixMilli())
+	if r := d.RetentionFine.Milliseconds(); r > 0 {
+		if n := d.Fine.DropBefore(min(now-r, d.Coarse.Durable())); n > 0 {
+			d.Logger.Info("blocks past their retention dropped", "tier", d.Fine.Name(), "blocks", n)
+		}
+	}
+	if r := d.RetentionCoarse.Milliseconds(); r > 0 {
+		if n := d.Coarse.DropBefore(now - r); n > 0 {
+			d.Logger.Info("blocks past their retention dropped", "tier", d.Coarse.Name(), "blocks", n)
+		}
+	}
+}
+
+// pending is the number of windows that are closed or late and not folded.
+func (d *Driver) pending() float64 {
+	n := d.journal.len()
+	if c, w := d.closed(), d.Fine.Watermark(); c > w && c != math.MinInt64 {
+		from := max(w, fold.Window(d.Raw.MinTime(), d.Fine.Resolution()))
+		n += int(max(0, c-from) / d.Fine.Resolution())
+	}
+	return float64(n)
+}
