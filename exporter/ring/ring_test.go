@@ -1,0 +1,321 @@
+package ring
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ticktier/ticktier/exporter/frame"
+)
+
+func open(t testing.TB, maxBytes int) *Ring {
+	t.Helper()
+	r, err := New(maxBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNewTooSmall(t *testing.T) {
+	for _, n := range []int{-1, 0, MinBytes - 1} {
+		if _, err := New(n); err == nil || !strings.Contains(err.Error(), "--ring.max-bytes") {
+			t.Errorf("New(%d): %v, want an error that names the flag", n, err)
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	r := open(t, MinBytes)
+	var tick frame.Tick
+	rd := r.Reader()
+	if r.Latest(&tick) || rd.Next() || rd.Tick().Seq != 0 || rd.Err() != nil {
+		t.Error("an empty ring has a tick")
+	}
+	if diff := cmp.Diff(Stats{Capacity: MinBytes}, r.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	r := open(t, MinBytes)
+	r.Append(5, 0, 0, nil, nil)
+	r.Append(5, 1, 0, nil, nil)
+	r.Append(4, 2, 0, nil, nil)
+	r.Append(6, 3, 0, make([]int64, frame.MaxSlots+1), nil)
+	r.Append(7, 4, 0, nil, nil)
+	if s := r.Stats(); s.Refused != 3 || s.Ticks != 2 || s.LastSeq != 7 {
+		t.Errorf("stats %+v, want 3 refused of 5", s)
+	}
+}
+
+// A caught-up reader goes on in the same open frame without copying it again, and
+// does not copy a frame it has read when that is sealed.
+func TestReaderFollows(t *testing.T) {
+	r := open(t, MinBytes)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 100, 5)
+	rd := r.Reader()
+	src.feed(r, 1)
+	if !rd.Next() || rd.Next() {
+		t.Fatal("want one tick")
+	}
+	for i := range uint64(1000) {
+		pos, id := rd.it.Pos(), rd.id
+		src.feed(r, 1)
+		if !rd.Next() {
+			t.Fatalf("tick %d: Next is false", i)
+		}
+		if rd.id == id && rd.it.Pos() <= pos {
+			t.Fatalf("tick %d: the frame was read again", i)
+		}
+		if !same(rd.Tick(), &src.tick) || rd.Lost().Ticks != 0 {
+			t.Fatalf("tick %d (-want +got):\n%s", i, cmp.Diff(src.tick, *rd.Tick()))
+		}
+		if rd.Next() {
+			t.Fatalf("tick %d: Next is true at the end", i)
+		}
+	}
+	if rd.id < 3 {
+		t.Errorf("the reader came to frame %d only", rd.id)
+	}
+}
+
+// A frame is cut when slots are added, at its size, and after a while.
+func TestCuts(t *testing.T) {
+	r := open(t, MinBytes)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 10, 0)
+	frames := func() uint64 { return r.Stats().TotalFrames }
+	for range 600 {
+		src.feed(r, 1)
+	}
+	if frames() != 0 {
+		t.Errorf("after 59.9 s: %d frames sealed, want 0", frames())
+	}
+	src.feed(r, 1)
+	if frames() != 1 {
+		t.Errorf("after 60 s: %d frames sealed, want 1", frames())
+	}
+	src.grow(11)
+	src.feed(r, 1)
+	if frames() != 2 {
+		t.Errorf("after a slot was added: %d frames sealed, want 2", frames())
+	}
+	// At 1/60 Hz a minute is no reason: a frame has at least 256 ticks.
+	for range minTicks - 1 {
+		src.feed(r, 600)
+	}
+	if frames() != 2 {
+		t.Errorf("after %d slow ticks: %d frames sealed, want 2", minTicks, frames())
+	}
+	src.feed(r, 600)
+	if frames() != 3 {
+		t.Errorf("after %d slow ticks: %d frames sealed, want 3", minTicks+1, frames())
+	}
+	src.move = 300
+	for frames() == 3 {
+		src.feed(r, 1)
+	}
+	if n := r.arena.all()[3].len; n < r.target || n > r.target*5/4 {
+		t.Errorf("a full frame has %d bytes, want about %d", n, r.target)
+	}
+}
+
+// A budget that cannot hold a frame keeps the newest tick, counts the rest and
+// says so once; when the slots fit again it recovers.
+func TestTooSmall(t *testing.T) {
+	r := open(t, MinBytes)
+	var log bytes.Buffer
+	r.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.Delivered(0)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	big := newSource(rnd, 30000, 10)
+	for i := range big.tick.Values {
+		big.tick.Values[i] = int64(rnd.Uint64())
+	}
+	rd := r.Reader()
+	for range 10 {
+		big.feed(r, 1)
+		if !rd.Next() || !same(rd.Tick(), &big.tick) {
+			t.Fatal("the newest tick is not there")
+		}
+	}
+	s := r.Stats()
+	if !s.TooSmall || s.Ticks != 1 || s.EvictedUndelivered != 9 {
+		t.Errorf("stats %+v, want one tick held, nine lost", s)
+	}
+	small := newSource(rnd, 10, 1)
+	small.tick.Seq = big.tick.Seq
+	for range 1000 {
+		small.feed(r, 1)
+	}
+	if s := r.Stats(); s.TooSmall || s.Ticks != 1000 {
+		t.Errorf("stats %+v, want 1000 ticks held", s)
+	}
+	if n := strings.Count(log.String(), "--ring.max-bytes"); n != 1 || !strings.Contains(log.String(), "again") {
+		t.Errorf("%d warnings, want 1 and a recovery, in\n%s", n, log.String())
+	}
+}
+
+// A key row that is large for the budget is still followed by rows.
+func TestLargeKeyRow(t *testing.T) {
+	r := open(t, MinBytes)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 4000, 20)
+	for range 1000 {
+		src.feed(r, 1)
+	}
+	if s := r.Stats(); s.TooSmall || s.Ticks < 400 {
+		t.Errorf("stats %+v, want at least 400 ticks held", s)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	var e evicted
+	span := func(i uint64) span {
+		return span{firstSeq: 10 * i, lastSeq: 10*i + 9, firstTime: int64(100 * i), lastTime: int64(100*i + 90), ticks: 10}
+	}
+	evict := func(i, delivered uint64) {
+		s := span(i)
+		l := undelivered(s, delivered)
+		e.add(l, l.FirstSeq == s.firstSeq)
+		e.lastSeq = s.lastSeq
+	}
+	evict(0, 0)
+	evict(1, 5)  // all of it, joined
+	evict(2, 25) // its second half
+	evict(3, 25) // joined
+	evict(4, 50) // none of it
+	evict(5, 50) // all of it, not joined
+	want := []Loss{
+		{Ticks: 20, FirstSeq: 0, LastSeq: 19, FirstTime: 0, LastTime: 190},
+		{Ticks: 15, FirstSeq: 25, LastSeq: 39, FirstTime: 250, LastTime: 390},
+		{Ticks: 10, FirstSeq: 50, LastSeq: 59, FirstTime: 500, LastTime: 590},
+	}
+	if diff := cmp.Diff(want, e.losses); diff != "" || e.undelivered != 45 {
+		t.Errorf("%d undelivered, losses (-want +got):\n%s", e.undelivered, diff)
+	}
+	for i := range uint64(2 * maxLosses) {
+		evict(10+2*i, 105+20*i)
+	}
+	if len(e.losses) != maxLosses || e.losses[0].FirstSeq != 0 {
+		t.Errorf("%d losses, the first %+v", len(e.losses), e.losses[0])
+	}
+}
+
+// One writer and readers that stop and seek, for the race detector.
+func TestConcurrent(t *testing.T) {
+	r := open(t, MinBytes)
+	const n = 5000
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(2, uint64(i)))
+			rd := r.Reader()
+			seen, last := uint64(0), uint64(0)
+			var tick frame.Tick
+			for last < n {
+				for rd.Next() {
+					tk := rd.Tick()
+					seen += 1 + rd.Lost().Ticks
+					if tk.Seq <= last || tk.Seq != seen || tk.Values[0] != int64(tk.Seq) {
+						t.Errorf("tick %d with value %d after %d, %d seen or lost", tk.Seq, tk.Values[0], last, seen)
+						return
+					}
+					last = tk.Seq
+				}
+				if rd.Err() != nil {
+					t.Error(rd.Err())
+					return
+				}
+				if rnd.IntN(10) == 0 && last > 0 {
+					rd.Seek(last + 1)
+				}
+				r.Latest(&tick)
+				r.Stats()
+			}
+		})
+	}
+	src := newSource(rand.New(rand.NewPCG(3, 3)), 200, 30)
+	for range n {
+		src.tick.Values[0] = int64(src.tick.Seq + 1)
+		src.move = 0
+		for range 30 {
+			src.tick.Values[1+src.r.IntN(199)] += 7
+		}
+		src.feed(r, 1)
+	}
+	wg.Wait()
+}
+
+func TestAllocations(t *testing.T) {
+	r := open(t, 256<<10)
+	r.Delivered(0)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 500, 40)
+	for r.Stats().EvictedFrames < 100 {
+		src.feed(r, 1)
+	}
+	if n := testing.AllocsPerRun(1000, func() { src.feed(r, 1) }); n != 0 {
+		t.Errorf("Append allocates %v times", n)
+	}
+	rd := r.Reader()
+	for rd.Next() {
+	}
+	if n := testing.AllocsPerRun(1000, func() { src.feed(r, 1); rd.Next() }); n != 0 {
+		t.Errorf("Next allocates %v times", n)
+	}
+	rd.Seek(0)
+	if n := testing.AllocsPerRun(1000, func() { rd.Next() }); n != 0 {
+		t.Errorf("Next over sealed frames allocates %v times", n)
+	}
+	var tick frame.Tick
+	if n := testing.AllocsPerRun(100, func() { r.Latest(&tick); r.Stats() }); n != 0 {
+		t.Errorf("Latest and Stats allocate %v times", n)
+	}
+}
+
+// BenchmarkAppend prints how many bytes and how much time a tick takes in a full
+// ring.
+func BenchmarkAppend(b *testing.B) {
+	for _, slots := range []int{500, 1500} {
+		b.Run(fmt.Sprintf("slots=%d", slots), func(b *testing.B) {
+			r := open(b, 4<<20)
+			src := newSource(rand.New(rand.NewPCG(1, 1)), slots, slots/20)
+			for r.Stats().EvictedFrames < 4 {
+				src.feed(r, 1)
+			}
+			ticks := make([]frame.Tick, 64)
+			for i := range ticks {
+				ticks[i] = clone(src.next(1))
+			}
+			seq := src.tick.Seq
+			b.ReportAllocs()
+			for b.Loop() {
+				t := &ticks[seq%64]
+				seq++
+				r.Append(seq, int64(seq)*1e8, 1, t.Values, t.Present)
+			}
+			s := r.Stats()
+			b.ReportMetric(float64(s.Bytes)/float64(s.Ticks), "bytes/tick")
+		})
+	}
+}
+
+func BenchmarkFollow(b *testing.B) {
+	r := open(b, 4<<20)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 1500, 75)
+	for range 1000 {
+		src.feed(r, 1)
+	}
+	rd := r.Reader()
+	b.ReportAllocs()
+	for b.Loop() {
+		if !rd.Next() {
+			rd.Seek(0)
+		}
+	}
+}
