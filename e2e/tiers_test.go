@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ticktier/ticktier/e2e/client"
+)
+
+// tierFlags make the adapter take three-day-old samples and fold at once.
+var tierFlags = []string{"--retention.raw=96h", "--out-of-order-window=2h", "--fold.interval=1s", "--fold.lag=1s"}
+
+// threeDays are the bounds of made-up samples: they end at the last full hour.
+func threeDays() (start, end int64) {
+	end = nowMs() / hourMs * hourMs
+	return end - 3*dayMs, end
+}
+
+// testSeed is a new one for every run; TEST_SEED repeats a run.
+func testSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("TEST_SEED: %v", err)
+		}
+	}
+	t.Logf("TEST_SEED=%d", seed)
+	return seed
+}
+
+// pushAll pushes series in pieces of the given length in ms, all series together,
+// in the order of time.
+func pushAll(t *testing.T, c *client.Client, series []client.Series, start, end, piece int64) {
+	t.Helper()
+	for from := start; from < end; from += piece {
+		push(t, c, client.V2, between(series, from, from+piece))
+	}
+}
+
+func push(t *testing.T, c *client.Client, v client.Version, series []client.Series) {
+	t.Helper()
+	resp, err := c.Push(t.Context(), v, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Status/100 != 2 {
+		t.Fatalf("push: status %d: %.300s", resp.Status, resp.Body)
+	}
+}
+
+// between returns the series with their samples in [from, to), without those that
+// have none.
+func between(series []client.Series, from, to int64) []client.Series {
+	var out []client.Series
+	for _, s := range series {
+		if in := cut(s.Samples, from, to); len(in) > 0 {
+			out = append(out, client.Series{Labels: s.Labels, Samples: in})
+		}
+	}
+	return out
+}
+
+// waitFolded waits until every closed window is folded.
+func waitFolded(t *testing.T, adapter *app) {
+	t.Helper()
+	eventually(t, time.Minute, "every closed window is folded", func(ctx context.Context) error {
+		n, err := adapter.Metric(ctx, "ticktier_adapter_fold_pending_windows")
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%v windows pending", n)
+		}
+		return err
+	})
+}
+
+var rangeFunctions = []string{"count_over_time", "sum_over_time", "avg_over_time", "min_over_time", "max_over_time", "increase", "resets"}
+
+// askable says whether fn means something for s: counters are asked for what they
+// counted, gauges for what they were.
+func askable(fn string, s client.Series) bool {
+	switch fn {
+	case "increase", "resets":
+		return isCounter(s)
+	case "count_over_time":
+		return true
+	}
+	return !isCounter(s)
+}
+
+// checkTier demands that a tier answers every range function like the oracle: for
+// every hour, for every day, and for some single moments.
+func checkTier(t *testing.T, adapter *app, tier string, series []client.Series, start, end int64) {
+	t.Helper()
+	bad := 0
+	for _, fn := range rangeFunctions {
+		for _, s := range series {
+			if !askable(fn, s) {
+				continue
+			}
+			bad += checkRange(t, adapter, tier, fn, s, start+hourMs, end, hourMs, hourMs)
+			bad += checkRange(t, adapter, tier, fn, s, start+dayMs, end, 6*hourMs, dayMs)
+			bad += checkInstant(t, adapter, tier, fn, s, start+7*hourMs, hourMs)
+			if bad > 20 {
+				t.Fatalf("tier %s: more than 20 answers are wrong; stopping", tier)
+			}
+		}
+	}
+}
+
+func selector(fn string, s client.Series, rng int64) string {
+	return fmt.Sprintf("%s(%s[%ds])", fn, s.Name(), rng/1000)
+}
+
+func checkRange(t *testing.T, adapter *app, tier, fn string, s client.Series, first, last, step, rng int64) int {
+	t.Helper()
+	expr := selector(fn, s, rng)
+	r, err := adapter.QueryRange(t.Context(), expr, first, last, step, "tier", tier)
+	if err != nil {
+		t.Errorf("tier %s: %v", tier, err)
+		return 1
+	}
+	var want []client.Sample
+	for at := first; at <= last; at += step {
+		if v, ok := oracle(fn, s, at, rng); ok {
+			want = append(want, client.Sample{T: at, V: v})
+		}
+	}
+	var got []client.Sample
+	if len(r.Series) > 0 {
+		got = r.Series[0].Samples
+	}
+	if err := diffSamples(got, want, 1e-9); err != nil {
+		t.Errorf("tier %s, step %ds: %s: got and want: %v", tier, step/1000, expr, err)
+		return 1
+	}
+	return 0
+}
+
+func checkInstant(t *testing.T, adapter *app, tier, fn string, s client.Series, at, rng int64) int {
+	t.Helper()
+	expr := selector(fn, s, rng)
+	r, err := adapter.Query(t.Context(), expr, at, "tier", tier)
+	if err != nil {
+		t.Errorf("tier %s: %v", tier, err)
+		return 1
+	}
+	want, ok := oracle(fn, s, at, rng)
+	if !ok {
+		if len(r.Series) > 0 {
+			t.Errorf("tier %s: %s at %d = %v, want nothing", tier, expr, at, r.Series)
+			return 1
+		}
+		return 0
+	}
+	if got, err := r.Value(); err != nil || !alike(got, want, 1e-9) {
+		t.Errorf("tier %s: %s at %d = %v, want %v (%v)", tier, expr, at, got, want, err)
+		return 1
+	}
+	return 0
+}
+
+// TestThreeDays: raw, 5m and 1h answers agree with the oracle; so do those of 5m
+// and 1h after the raw samples have expired, and after restarts.
+func TestThreeDays(t *testing.T) {
+	t.Parallel()
+	start, end := threeDays()
+	series := madeUp(testSeed(t), start, end)
+	dir := t.TempDir()
+	adapter := startAdapter(t, dir, tierFlags...)
+	pushAll(t, adapter.Client, series, start, end, hourMs)
+	waitFolded(t, adapter)
+	for _, tier := range []string{"raw", "5m", "1h"} {
+		checkTier(t, adapter, tier, series, start, end)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	adapter.stop(t)
+
+	adapter = startAdapter(t, dir, "--retention.raw=6h", "--out-of-order-window=2h", "--fold.interval=1s", "--fold.lag=1s")
+	waitRawGone(t, adapter, series[0], end-dayMs)
+	for _, tier := range []string{"5m", "1h"} {
+		checkTier(t, adapter, tier, series, start, end)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	// Without the parameter the adapter finds for itself where there is something.
+	for _, s := range series {
+		fn := "max_over_time"
+		if isCounter(s) {
+			fn = "increase"
+		}
+		checkRange(t, adapter, "", fn, s, start+hourMs, end, hourMs, hourMs)
+	}
+}
+
+// waitRawGone waits until there is no raw sample at or before a time.
+func waitRawGone(t *testing.T, adapter *app, s client.Series, before int64) {
+	t.Helper()
+	eventually(t, 4*time.Minute, "raw samples expire", func(ctx context.Context) error {
+		r, err := adapter.Query(ctx, selector("count_over_time", s, dayMs), before, "tier", "raw")
+		if err != nil {
+			return err
+		}
+		if len(r.Series) > 0 {
+			return fmt.Errorf("still there: %v", r.Series[0].Samples)
+		}
+		return nil
+	})
+}
+
+// TestThreeDaysKilled: the adapter is killed with SIGKILL at random moments during
+// the push, started again, and what was not acknowledged is sent again.
+func TestThreeDaysKilled(t *testing.T) {
+	t.Parallel()
+	start, end := threeDays()
+	seed := testSeed(t)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	series := madeUp(seed, start, end)
+	dir := t.TempDir()
+	const piece = 20 * minuteMs
+
+	adapter := startAdapter(t, dir, tierFlags...)
+	kills := 0
+	for from := start; from < end; {
+		due := rng.IntN(25) == 0
+		body := between(series, from, from+piece)
+		acknowledged := false
+		if due {
+			acknowledged = pushAndKill(t, adapter, body, time.Duration(rng.Int64N(int64(15*time.Millisecond))))
+			kills++
+			adapter = startAdapter(t, dir, tierFlags...)
+		} else {
+			push(t, adapter.Client, client.V1, body)
+			acknowledged = true
+		}
+		if acknowledged {
+			from += piece
+		}
+	}
+	if kills < 3 {
+		t.Fatalf("only %d kills", kills)
+	}
+	t.Logf("%d kills", kills)
+	waitFolded(t, adapter)
+	for _, tier := range []string{"raw", "5m", "1h"} {
+		checkTier(t, adapter, tier, series, start, end)
+	}
+}
+
+// pushAndKill pushes and kills the adapter after a delay, and says whether the push
+// was acknowledged.
+func pushAndKill(t *testing.T, adapter *app, body []client.Series, after time.Duration) bool {
+	t.Helper()
+	answered := make(chan bool)
+	go func() {
+		resp, err := adapter.Push(t.Context(), client.V1, body)
+		answered <- err == nil && resp.Status/100 == 2
+	}()
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case acknowledged := <-answered:
+		<-timer.C
+		adapter.kill()
+		return acknowledged
+	case <-timer.C:
+		adapter.kill()
+		return <-answered
+	}
+}
