@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Schema is the append-only table of the series that sources fill: a series'
@@ -16,8 +17,11 @@ type Schema struct {
 	series []Series
 }
 
-// Add appends a series and returns its slot. Labels are sorted in place.
+// Add appends a series and returns its slot. Labels are sorted in place; those with
+// an empty value are dropped, because to Prometheus an empty label is no label and
+// remote write forbids it.
 func (s *Schema) Add(source uint8, m *Metric, labels ...Label) int {
+	labels = slices.DeleteFunc(labels, func(l Label) bool { return l.Value == "" })
 	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +73,29 @@ func (r *Row) Clear(slot int) { r.Present[slot>>6] &^= 1 << (slot & 63) }
 // Has reports whether the slot is present.
 func (r *Row) Has(slot int) bool { return r.Present[slot>>6]>>(slot&63)&1 == 1 }
 
+// Stats counts what a source had to do beyond reading. Its counters are atomic:
+// the reading goroutine adds, anyone may load.
+type Stats struct {
+	// BadRows are rows that could not be parsed and were left out.
+	BadRows atomic.Uint64
+	// Corrections are counters that stepped back by so little that the last value
+	// was held.
+	Corrections atomic.Uint64
+	// Overflow counts rows left out because the source is at its cap; the same row
+	// counts again at each read.
+	Overflow atomic.Uint64
+	// Hidden is the number of rows of the last read that are not exported because
+	// they never moved.
+	Hidden atomic.Uint64
+	// Bytes is the number of bytes read so far.
+	Bytes atomic.Uint64
+}
+
 // Out is where one source puts what it read.
 type Out struct {
+	// Stats is filled by the source.
+	Stats Stats
+
 	schema *Schema
 	row    *Row
 	source uint8
@@ -109,3 +134,29 @@ func (o *Out) ClearAll() {
 
 // Len is the number of series that the source has added.
 func (o *Out) Len() int { return len(o.slots) }
+
+// CopyTo brings every series of the source into dst, which is grown to fit: how a
+// source that reads into a row of its own hands over what it read.
+func (o *Out) CopyTo(dst *Row) {
+	if len(o.slots) == 0 {
+		return
+	}
+	dst.Grow(int(o.slots[len(o.slots)-1]) + 1)
+	for _, s := range o.slots {
+		slot := int(s)
+		if o.row.Has(slot) {
+			dst.Set(slot, o.row.Values[slot])
+		} else {
+			dst.Clear(slot)
+		}
+	}
+}
+
+// ClearIn marks every series of the source absent in dst, as far as dst reaches.
+func (o *Out) ClearIn(dst *Row) {
+	for _, s := range o.slots {
+		if int(s) < len(dst.Values) {
+			dst.Clear(int(s))
+		}
+	}
+}
