@@ -177,7 +177,7 @@ func (m *model) read(rd *modelReader) bool {
 }
 
 func (m *model) checkLost(rd *modelReader, want int) {
-	l, missed := rd.Lost(), uint64(want-rd.at)
+	l, missed := rd.lost, uint64(want-rd.at)
 	if l.Ticks != missed && (rd.exact || l.Ticks < missed) {
 		m.t.Fatalf("lost %+v, want %d ticks", l, missed)
 	}

@@ -52,13 +52,17 @@ func (rd *Reader) Tick() *frame.Tick {
 	return rd.it.Tick()
 }
 
-// Lost tells which ticks were evicted before the reader came to them, immediately
-// before the tick that Next found; its Ticks is 0 when none were. After a Seek into
-// what is gone already the count is an upper bound where slots were missed.
-func (rd *Reader) Lost() Loss { return rd.lost }
+// Lost tells how many ticks were evicted before the reader came to them,
+// immediately before the tick that Next found, and bounds of their times in
+// nanoseconds since the exporter's start. After a Seek into what was gone already
+// the count is an upper bound where slots were missed.
+func (rd *Reader) Lost() (ticks uint64, from, to int64) {
+	return rd.lost.Ticks, rd.lost.FirstTime, rd.lost.LastTime
+}
 
-// Err is the last frame that could not be decoded, or nil. Its remaining ticks
-// count as lost and reading goes on behind it; that it happens at all is a bug.
+// Err is why Next returned false: nil when there is no newer tick, else a frame
+// that could not be decoded. Its remaining ticks count as lost and the next Next
+// goes on behind it; that it happens at all is a bug.
 func (rd *Reader) Err() error { return rd.broken }
 
 // Next moves to the next tick. It returns false when there is none yet; a later
@@ -67,21 +71,21 @@ func (rd *Reader) Next() bool {
 	if rd.given {
 		rd.lost, rd.given = Loss{}, false
 	}
+	rd.broken = nil
 	for {
-		if !rd.in && !rd.load() {
-			return false
-		}
-		for rd.it.Next() {
-			rd.after++
-			t := rd.it.Tick()
-			if t.Seq < rd.next {
-				continue
+		if rd.in {
+			for rd.it.Next() {
+				rd.after++
+				t := rd.it.Tick()
+				if t.Seq < rd.next {
+					continue
+				}
+				rd.next, rd.lastT, rd.given = t.Seq+1, t.Time, true
+				return true
 			}
-			rd.next, rd.lastT, rd.given = t.Seq+1, t.Time, true
-			return true
-		}
-		if err := rd.it.Err(); err != nil {
-			rd.skip(err)
+			if err := rd.it.Err(); err != nil && len(rd.buf) > 0 {
+				return rd.skip(err)
+			}
 		}
 		if !rd.load() {
 			return false
@@ -90,13 +94,14 @@ func (rd *Reader) Next() bool {
 }
 
 // skip gives up the rest of a frame.
-func (rd *Reader) skip(err error) {
+func (rd *Reader) skip(err error) bool {
 	rd.broken = fmt.Errorf("ring frame %d: %w", rd.id, err)
 	rd.buf = rd.buf[:0]
+	return false
 }
 
 // load brings the rest of the frame being read, or the next frame. It returns
-// false when there is nothing new.
+// false when there is nothing new, or on a frame that cannot be read.
 func (rd *Reader) load() bool {
 	r := rd.r
 	r.mu.Lock()
@@ -123,7 +128,7 @@ func (rd *Reader) load() bool {
 		err = rd.it.Extend(rd.buf)
 	}
 	if err != nil {
-		rd.skip(err)
+		return rd.skip(err)
 	}
 	return true
 }

@@ -74,7 +74,7 @@ func TestReaderFollows(t *testing.T) {
 		if rd.id == id && rd.it.Pos() <= pos {
 			t.Fatalf("tick %d: the frame was read again", i)
 		}
-		if !same(rd.Tick(), &src.tick) || rd.Lost().Ticks != 0 {
+		if !same(rd.Tick(), &src.tick) || rd.lost.Ticks != 0 {
 			t.Fatalf("tick %d (-want +got):\n%s", i, cmp.Diff(src.tick, *rd.Tick()))
 		}
 		if rd.Next() {
@@ -83,6 +83,32 @@ func TestReaderFollows(t *testing.T) {
 	}
 	if rd.id < 3 {
 		t.Errorf("the reader came to frame %d only", rd.id)
+	}
+}
+
+// A frame that cannot be decoded is passed over, and its ticks count as lost.
+func TestBrokenFrame(t *testing.T) {
+	r := open(t, MinBytes)
+	src := newSource(rand.New(rand.NewPCG(1, 1)), 100, 5)
+	for r.Stats().TotalFrames < 3 {
+		src.feed(r, 1)
+	}
+	f := r.arena.all()[1]
+	r.arena.buf[f.off+f.len/2] ^= 1
+	rd := r.Reader()
+	for n := range f.before {
+		if !rd.Next() {
+			t.Fatalf("tick %d: %v", n, rd.Err())
+		}
+	}
+	if rd.Next() || rd.Err() == nil {
+		t.Fatal("a broken frame was read")
+	}
+	if !rd.Next() || rd.Err() != nil || rd.Tick().Seq != f.lastSeq+1 {
+		t.Fatalf("behind the broken frame: tick %d, %v, want %d", rd.Tick().Seq, rd.Err(), f.lastSeq+1)
+	}
+	if n, from, to := rd.Lost(); n != f.ticks || from > f.firstTime || to < f.lastTime {
+		t.Errorf("lost %d ticks from %d to %d, want %d from %d to %d", n, from, to, f.ticks, f.firstTime, f.lastTime)
 	}
 }
 
@@ -221,7 +247,8 @@ func TestConcurrent(t *testing.T) {
 			for last < n {
 				for rd.Next() {
 					tk := rd.Tick()
-					seen += 1 + rd.Lost().Ticks
+					lost, _, _ := rd.Lost()
+					seen += 1 + lost
 					if tk.Seq <= last || tk.Seq != seen || tk.Values[0] != int64(tk.Seq) {
 						t.Errorf("tick %d with value %d after %d, %d seen or lost", tk.Seq, tk.Values[0], last, seen)
 						return
