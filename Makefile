@@ -61,7 +61,8 @@ race: ## unit tests under the race detector (PKG=)
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go' 2>/dev/null || find . -name '*.go')); \
 		if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
-	$(GO) vet ./...
+	@# chunkenc.Iterator has a Seek that is not io.Seeker's.
+	$(GO) vet -stdmethods=false ./...
 	$(GO) tool staticcheck ./...
 
 .PHONY: fuzz
