@@ -10,12 +10,15 @@ import (
 )
 
 const (
-	// diskExclude are the devices left out: node_exporter's own default.
-	diskExclude = `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`
 	// sectorBytes is the unit of sectors in diskstats, whatever the device's own is.
 	sectorBytes = 512
 	maxDisks    = 1024
 )
+
+// diskPattern matches the devices that are left out: node_exporter's own default.
+func diskPattern() *regexp.Regexp {
+	return regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
+}
 
 // diskMetrics are the columns behind the name (diskstats_show in block/genhd.c):
 // 11 up to Linux 4.17, 15 with discards since 4.18, 17 with flushes since 5.5.
@@ -82,7 +85,7 @@ func newDiskstats(env Env) (Source, error) {
 		return nil, err
 	}
 	return &diskstats{file: f, faults: newFaults(env, "diskstats"),
-		exclude: regexp.MustCompile(diskExclude), rows: newTable[diskRow](maxDisks),
+		exclude: diskPattern(), rows: newTable[diskRow](maxDisks),
 		block: filepath.Join(env.Sysfs, "block"),
 		udev:  filepath.Join(env.Rootfs, "run/udev/data")}, nil
 }

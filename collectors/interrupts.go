@@ -33,8 +33,13 @@ func newInterrupts(env Env) (Source, error) {
 		return nil, err
 	}
 	s := &interrupts{file: f}
-	s.matrix = matrix{
-		path:      f.path,
+	s.matrix = s.newMatrix(env)
+	return s, nil
+}
+
+func (s *interrupts) newMatrix(env Env) matrix {
+	return matrix{
+		path:      s.path,
 		faults:    newFaults(env, "interrupts"),
 		metric:    &interruptsTotal,
 		hideZeros: true,
@@ -42,7 +47,6 @@ func newInterrupts(env Env) (Source, error) {
 		odd:       s.single,
 		rows:      newTable[matrixRow](maxIRQs),
 	}
-	return s, nil
 }
 
 func (s *interrupts) Read(out *Out) error {

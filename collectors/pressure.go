@@ -10,10 +10,7 @@ import (
 // kernel/sched/psi.c): cpu, io and memory since Linux 4.20, irq since 6.1 and only
 // with CONFIG_IRQ_TIME_ACCOUNTING, with a full line alone. The full line of cpu is
 // always zero for the whole system and not exported.
-var pressureFiles = [...]struct {
-	name       string
-	some, full *Metric
-}{
+var pressureFiles = [...]pressureResource{
 	{"cpu", pressureMetric("cpu_waiting", "Total time in seconds that processes have waited for CPU time"), nil},
 	{"io", pressureMetric("io_waiting", "Total time in seconds that processes have waited due to IO congestion"),
 		pressureMetric("io_stalled", "Total time in seconds no process could make progress due to IO congestion")},
@@ -21,6 +18,16 @@ var pressureFiles = [...]struct {
 		pressureMetric("memory_stalled", "Total time in seconds no process could make progress due to memory congestion")},
 	{"irq", nil,
 		pressureMetric("irq_stalled", "Total time in seconds no process could make progress due to IRQ congestion")},
+}
+
+type pressureResource struct {
+	name       string
+	some, full *Metric
+}
+
+func (r pressureResource) open(f *file) *pressureFile {
+	return &pressureFile{file: f, lines: [2]pressureLine{
+		{kind: "some", metric: r.some}, {kind: "full", metric: r.full}}}
 }
 
 func pressureMetric(name, help string) *Metric {
@@ -61,8 +68,7 @@ func newPressure(env Env) (Source, error) {
 			}
 			continue
 		}
-		s.files = append(s.files, &pressureFile{file: f, lines: [2]pressureLine{
-			{kind: "some", metric: r.some}, {kind: "full", metric: r.full}}})
+		s.files = append(s.files, r.open(f))
 	}
 	if len(s.files) == 0 {
 		return nil, fmt.Errorf("open pressure files: %w", first)

@@ -18,13 +18,17 @@ func newSoftirqs(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &softirqs{file: f, matrix: matrix{
-		path:   f.path,
+	return &softirqs{file: f, matrix: softirqsMatrix(env, f.path)}, nil
+}
+
+func softirqsMatrix(env Env, path string) matrix {
+	return matrix{
+		path:   path,
 		faults: newFaults(env, "softirqs"),
 		metric: &softirqsTotal,
 		labels: func(name, _ []byte) []Label { return []Label{{"type", label(name)}} },
 		rows:   newTable[matrixRow](64),
-	}}, nil
+	}
 }
 
 func (s *softirqs) Read(out *Out) error {

@@ -6,8 +6,10 @@ import (
 	"regexp"
 )
 
-// vmstatFields are the fields that are exported: node_exporter's own default.
-const vmstatFields = "^(oom_kill|pgpg|pswp|pg.*fault).*"
+// vmstatPattern matches the fields that are exported: node_exporter's own default.
+func vmstatPattern() *regexp.Regexp {
+	return regexp.MustCompile("^(oom_kill|pgpg|pswp|pg.*fault).*")
+}
 
 type vmstat struct {
 	*file
@@ -22,7 +24,7 @@ func newVmstat(env Env) (Source, error) {
 		return nil, err
 	}
 	return &vmstat{file: f, faults: newFaults(env, "vmstat"),
-		fields: regexp.MustCompile(vmstatFields), rows: newTable[fieldRow](maxFields)}, nil
+		fields: vmstatPattern(), rows: newTable[fieldRow](maxFields)}, nil
 }
 
 func (s *vmstat) Read(out *Out) error {

@@ -1,0 +1,155 @@
+package collectors
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fuzzSeeds adds the file of every device.
+func fuzzSeeds(f *testing.F, name string) {
+	f.Helper()
+	for _, device := range devices(f) {
+		if text, err := os.ReadFile(filepath.Join("testdata", device, name)); err == nil {
+			f.Add(text)
+		}
+	}
+	f.Add([]byte(""))
+	f.Add([]byte("\n\n"))
+	f.Add([]byte("a: 18446744073709551616 -1\x00\n"))
+}
+
+// fuzzSource feeds text to a source twice: whole, then cut in half, then whole
+// again, as a kernel whose rows go and come would. What parses must be the same both
+// times, and no slot may be made twice.
+func fuzzSource(f *testing.F, file string, open func() (Source, func(*Out, []byte) error)) {
+	fuzzSeeds(f, file)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		src, parse := open()
+		p := newProbe(t, src)
+		first := parse(p.out, text)
+		slots := p.schema.Len()
+		p.present()
+		_ = parse(p.out, text[:len(text)/2])
+		p.present()
+		again := parse(p.out, text)
+		p.present()
+		if (first == nil) != (again == nil) {
+			t.Errorf("got %v, then %v", first, again)
+		}
+		_ = parse(p.out, text)
+		if n := p.schema.Len(); first == nil && n > 4*slots+len(text) {
+			t.Errorf("got %d slots, then %d", slots, n)
+		}
+	})
+}
+
+func FuzzStat(f *testing.F) {
+	fuzzSource(f, "proc/stat", func() (Source, func(*Out, []byte) error) {
+		s := &stat{file: &file{fd: -1}, faults: newFaults(Env{}, "stat"), cpus: newTable[cpuRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzSoftnet(f *testing.F) {
+	fuzzSource(f, "proc/net/softnet_stat", func() (Source, func(*Out, []byte) error) {
+		s := &softnet{file: &file{fd: -1}, faults: newFaults(Env{}, "softnet"), rows: newTable[softnetRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzSoftirqs(f *testing.F) {
+	fuzzSource(f, "proc/softirqs", func() (Source, func(*Out, []byte) error) {
+		s := &softirqs{file: &file{fd: -1}, matrix: softirqsMatrix(Env{}, "")}
+		return s, s.matrix.parse
+	})
+}
+
+func FuzzInterrupts(f *testing.F) {
+	fuzzSource(f, "proc/interrupts", func() (Source, func(*Out, []byte) error) {
+		s := &interrupts{file: &file{fd: -1}}
+		s.matrix = s.newMatrix(Env{})
+		return s, s.matrix.parse
+	})
+}
+
+func FuzzNetdev(f *testing.F) {
+	fuzzSource(f, "proc/net/dev", func() (Source, func(*Out, []byte) error) {
+		s := &netdev{file: &file{fd: -1}, faults: newFaults(Env{}, "netdev"), rows: newTable[netdevRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzMeminfo(f *testing.F) {
+	fuzzSource(f, "proc/meminfo", func() (Source, func(*Out, []byte) error) {
+		s := &meminfo{file: &file{fd: -1}, faults: newFaults(Env{}, "meminfo"), rows: newTable[fieldRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzVmstat(f *testing.F) {
+	fuzzSource(f, "proc/vmstat", func() (Source, func(*Out, []byte) error) {
+		s := &vmstat{file: &file{fd: -1}, faults: newFaults(Env{}, "vmstat"),
+			fields: vmstatPattern(), rows: newTable[fieldRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzDiskstats(f *testing.F) {
+	fuzzSource(f, "proc/diskstats", func() (Source, func(*Out, []byte) error) {
+		s := &diskstats{file: &file{fd: -1}, faults: newFaults(Env{}, "diskstats"),
+			exclude: diskPattern(), rows: newTable[diskRow](64)}
+		return s, func(out *Out, text []byte) error { s.parse(out, text); return nil }
+	})
+}
+
+func FuzzLoadavg(f *testing.F) {
+	fuzzSource(f, "proc/loadavg", func() (Source, func(*Out, []byte) error) {
+		s := &loadavg{file: &file{fd: -1}}
+		return s, s.parse
+	})
+}
+
+func FuzzPressure(f *testing.F) {
+	fuzzSource(f, "proc/pressure/io", func() (Source, func(*Out, []byte) error) {
+		s := &pressure{faults: newFaults(Env{}, "pressure")}
+		file := pressureFiles[1].open(&file{fd: -1})
+		return s, func(out *Out, text []byte) error { s.parse(out, file, text); return nil }
+	})
+}
+
+func FuzzExporter(f *testing.F) {
+	fuzzSource(f, "proc/self/stat", func() (Source, func(*Out, []byte) error) {
+		s := &exporter{stat: &file{fd: -1}, fds: fdCount{fd: -1}, btime: 1, page: 4096}
+		return s, func(out *Out, text []byte) error {
+			if !s.known {
+				s.add(out)
+			}
+			return s.parse(out, text)
+		}
+	})
+}
+
+func FuzzCPUList(f *testing.F) {
+	f.Add([]byte("0-3,5\n"))
+	f.Add([]byte("0-8191,1-8191"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if n := len(cpuList(text)); n > maxCPUs {
+			t.Errorf("got %d CPUs", n)
+		}
+	})
+}
+
+func FuzzBtime(f *testing.F) {
+	fuzzSeeds(f, "proc/stat")
+	f.Fuzz(func(t *testing.T, text []byte) { findBtime(text) })
+}
+
+func FuzzDirectoryEntries(f *testing.F) {
+	f.Add(make([]byte, 64))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n := entries(b); n < 0 || n > int64(len(b)) {
+			t.Errorf("got %d entries in %d bytes", n, len(b))
+		}
+	})
+}
