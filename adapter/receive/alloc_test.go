@@ -1,0 +1,52 @@
+package receive
+
+import (
+	"context"
+	"testing"
+)
+
+// TestNoAllocations: once the series are known, a request allocates nothing between
+// its compressed body and the store.
+func TestNoAllocations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body  []byte
+		proto protocol
+	}{
+		"2.0":                   {encode(t, push(50, 20, at(0), 10)), proto2},
+		"1.0":                   {encode(t, push1(50, 20, at(0), 10)), proto1},
+		"1.0, unsorted labels":  {encode(t, reversed(push1(50, 20, at(0), 10))), proto1},
+		"2.0, one sample each":  {encode(t, push(50, 1, at(0), 10)), proto2},
+		"2.0, unsorted samples": {encode(t, push(50, 20, at(0), -10)), proto2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, run := pipeline(t, tc.body, tc.proto)
+			run()
+			if n := testing.AllocsPerRun(50, run); n > 0 {
+				t.Errorf("%v allocations for a request", n)
+			}
+			if got := h.cfg.Store.(*nullStore).samples; got == 0 {
+				t.Error("no sample was appended")
+			}
+		})
+	}
+}
+
+// pipeline returns a function that takes body all the way to a store that keeps nothing.
+func pipeline(t testing.TB, body []byte, p protocol) (*Handler, func()) {
+	h := New(Config{Store: new(nullStore)})
+	w := h.pool.New().(*work)
+	r := newRequest()
+	return h, func() {
+		w.compressed = body
+		held, fail := w.unpack(h, r)
+		res := result{proto: p}
+		if fail == nil {
+			fail = h.store(context.Background(), w, testNow, &res)
+		}
+		h.budget.decoding.Release(held)
+		w.end()
+		if fail != nil {
+			t.Fatal(fail.text)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package receive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// batch appends one decoded request. It is reused from request to request, never by
+// two at a time.
+type batch struct {
+	resolver
+	families *families
+
+	// Set for each request.
+	app        storage.AppenderV2
+	maxT       int64 // newest timestamp that is accepted
+	room       int   // samples the request may still have
+	inOrder    bool  // the store takes no out-of-order samples
+	index      int   // of the series at hand
+	series     series
+	seen       seen
+	refused    refusals
+	samples    int // accepted
+	histograms int
+	exemplars  int
+	oldest     int64 // of what is accepted; oldest > newest: nothing
+	newest     int64
+	device     string
+	hist       rawHistogram
+	raw        rawExemplar
+	ordered    []exemplar.Exemplar
+	spare      []pair
+}
+
+// storeError is an error that is the store's, not the request's: nothing of the
+// request is kept and the sender is asked to come back.
+type storeError struct{ err error }
+
+func (e storeError) Error() string { return e.err.Error() }
+func (e storeError) Unwrap() error { return e.err }
+
+// begin prepares for a request of n series.
+func (b *batch) begin(app storage.AppenderV2, n, room int, maxT int64, inOrder bool) {
+	b.app, b.room, b.maxT, b.inOrder = app, room, maxT, inOrder
+	b.seen.reset(n)
+	b.refused.reset()
+	b.samples, b.histograms, b.exemplars = 0, 0, 0
+	b.oldest, b.newest = math.MaxInt64, math.MinInt64
+	b.device = ""
+}
+
+// end drops what belongs to the caller.
+func (b *batch) end() {
+	b.app = nil
+	b.hist = rawHistogram{}
+	clear(b.ordered)
+	b.ordered = b.ordered[:0]
+}
+
+// add appends every series of q. An error means that the whole request is to be
+// rolled back: a decoding error, a limitError or a storeError. What is wrong with
+// single samples is in b.refused.
+func (b *batch) add(q *request) error {
+	for i, at := range q.series {
+		if err := b.series.decode(q, at, b.room); err != nil {
+			return malformed(i, err)
+		}
+		b.room -= b.series.cost()
+		b.index = i
+		if err := b.addSeries(q); err != nil {
+			return err
+		}
+	}
+	var f family
+	for i, at := range q.families {
+		if err := f.decode(q.bytes(at)); err != nil {
+			return fmt.Errorf("metadata %d: %w", i, err)
+		}
+		b.families.set1(&f)
+	}
+	return nil
+}
+
+// addSeries appends the series that was just decoded.
+func (b *batch) addSeries(q *request) error {
+	s := &b.series
+	r, why := b.resolve(q, s)
+	if why == reasonNone && q.proto == proto2 && s.elements() == 0 && s.meta == (seriesMeta{}) {
+		why = reasonNoSamples
+	}
+	if why == reasonNone && s.meta != (seriesMeta{}) && !b.metadata(q, r) {
+		why = reasonReference
+	}
+	if why != reasonNone {
+		if err := b.checkRest(q); err != nil {
+			return err
+		}
+		b.refuse(why, max(1, s.elements()), 0)
+		return nil
+	}
+	if b.device == "" {
+		b.device = r.ls.Get("instance")
+	}
+	if err := b.addSamples(r); err != nil {
+		return err
+	}
+	if len(s.histograms) > 0 {
+		if err := b.addHistograms(q, r); err != nil {
+			return err
+		}
+	}
+	if len(s.exemplars) > 0 {
+		return b.addExemplars(q, r)
+	}
+	return nil
+}
+
+// checkRest decodes what a refused series has left, so that a message is malformed or
+// not whatever its labels are.
+func (b *batch) checkRest(q *request) error {
+	for _, at := range b.series.histograms {
+		if err := b.hist.decode(q.bytes(at), q.proto); err != nil {
+			return malformed(b.index, err)
+		}
+	}
+	for _, at := range b.series.exemplars {
+		if err := b.raw.decode(q.bytes(at), q.proto); err != nil {
+			return malformed(b.index, err)
+		}
+	}
+	return nil
+}
+
+// refuse counts n elements of the series at hand.
+func (b *batch) refuse(why reason, n int, t int64) {
+	b.refused.add(why, n, func() string { return place(b.index, b.pairs, t) })
+}
+
+// timely judges a timestamp by itself.
+func (b *batch) timely(t int64) reason {
+	if t <= 0 {
+		return reasonTimestamp
+	}
+	if t > b.maxT {
+		return reasonFuture
+	}
+	return reasonNone
+}
+
+// stored notes the time of an accepted sample or histogram.
+func (b *batch) stored(t int64) {
+	b.oldest = min(b.oldest, t)
+	b.newest = max(b.newest, t)
+}
+
+// addSamples appends the float samples of the series at hand, in the order of their
+// time.
+func (b *batch) addSamples(r *resolved) error {
+	samples := b.series.samples
+	if len(samples) == 0 {
+		return nil
+	}
+	byTime := func(a, b sample) int { return cmp.Compare(a.t, b.t) }
+	if !slices.IsSortedFunc(samples, byTime) {
+		slices.SortStableFunc(samples, byTime)
+	}
+	prev := b.seen.of(r)
+	ref := r.seriesRef()
+	for i := range samples {
+		s := &samples[i]
+		if why := b.timely(s.t); why != reasonNone {
+			b.refuse(why, 1, s.t)
+			continue
+		}
+		if prev.kind != kindNone && s.t <= prev.t {
+			if s.t == prev.t && prev.kind == kindFloat && prev.bits == math.Float64bits(s.v) {
+				b.samples++ // it is stored already
+				continue
+			}
+			if s.t == prev.t || b.inOrder {
+				b.refuse(contradiction(s.t == prev.t), 1, s.t)
+				continue
+			}
+		}
+		got, err := b.app.Append(ref, r.ls, start(s.st, s.t), s.t, s.v, nil, nil, storage.AOptions{})
+		if err != nil && !errors.Is(err, (*storage.AppendPartialError)(nil)) {
+			why, ok := refusalOf(err)
+			if !ok {
+				return storeError{err}
+			}
+			b.refuse(why, 1, s.t)
+			continue
+		}
+		ref = got
+		if prev.kind == kindNone || s.t > prev.t {
+			prev.kind, prev.t, prev.bits = kindFloat, s.t, math.Float64bits(s.v)
+		}
+		b.samples++
+		b.stored(s.t)
+	}
+	r.setRef(ref)
+	return nil
+}
+
+func contradiction(sameTime bool) reason {
+	if sameTime {
+		return reasonDuplicate
+	}
+	return reasonOutOfOrder
+}
+
+// start is a start timestamp the store may see: 0, unknown, if it makes no sense.
+func start(st, t int64) int64 {
+	if st > t {
+		return 0
+	}
+	return st
+}
+
+// addHistograms appends the native histograms of the series at hand in the order in
+// which they came.
+func (b *batch) addHistograms(q *request, r *resolved) error {
+	prev := b.seen.of(r)
+	b.seen.rich = true
+	for _, at := range b.series.histograms {
+		h := &b.hist
+		if err := h.decode(q.bytes(at), q.proto); err != nil {
+			return malformed(b.index, err)
+		}
+		if b.room -= h.size() / 4; b.room < 0 {
+			return limitError{"the request has more histogram buckets than one request may have"}
+		}
+		if why := b.timely(h.t); why != reasonNone {
+			b.refuse(why, 1, h.t)
+			continue
+		}
+		ih, fh, err := h.model()
+		if err != nil {
+			b.refused.add(reasonHistogram, 1, func() string {
+				return place(b.index, b.pairs, h.t) + ": " + clip(err.Error(), maxExampleBytes)
+			})
+			continue
+		}
+		if prev.kind != kindNone && h.t <= prev.t {
+			if h.t == prev.t && (ih != nil && ih.Equals(prev.h) || fh != nil && fh.Equals(prev.fh)) {
+				b.histograms++
+				continue
+			}
+			if h.t == prev.t || b.inOrder {
+				b.refuse(contradiction(h.t == prev.t), 1, h.t)
+				continue
+			}
+		}
+		ref, err := b.app.Append(r.seriesRef(), r.ls, start(h.st, h.t), h.t, 0, ih, fh, storage.AOptions{})
+		if err != nil && !errors.Is(err, (*storage.AppendPartialError)(nil)) {
+			why, ok := refusalOf(err)
+			if !ok {
+				return storeError{err}
+			}
+			b.refuse(why, 1, h.t)
+			continue
+		}
+		r.setRef(ref)
+		if prev.kind == kindNone || h.t > prev.t {
+			prev.kind, prev.t, prev.h, prev.fh = kindHistogram, h.t, ih, fh
+		}
+		b.histograms++
+		b.stored(h.t)
+	}
+	return nil
+}
+
+// addExemplars appends the exemplars of the series at hand, oldest first.
+func (b *batch) addExemplars(q *request, r *resolved) error {
+	list := b.ordered[:0]
+	for _, at := range b.series.exemplars {
+		e := &b.raw
+		if err := e.decode(q.bytes(at), q.proto); err != nil {
+			return malformed(b.index, err)
+		}
+		ls, why := b.exemplarLabels(q, e)
+		if why == reasonNone {
+			why = b.timely(e.t)
+		}
+		if why != reasonNone {
+			b.refuse(why, 1, e.t)
+			continue
+		}
+		list = append(list, exemplar.Exemplar{Labels: ls, Value: e.v, Ts: e.t, HasTs: true})
+	}
+	b.ordered = list
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b exemplar.Exemplar) int { return cmp.Compare(a.Ts, b.Ts) })
+	app, ok := b.app.(storage.ExemplarAppenderV2)
+	if !ok {
+		b.refuse(reasonExemplar, len(list), 0)
+		return nil
+	}
+	_, err := app.AppendExemplars(r.seriesRef(), r.ls, list)
+	bad := badExemplars(err, len(list))
+	if bad > 0 {
+		b.refused.add(reasonExemplar, bad, func() string {
+			return place(b.index, b.pairs, 0) + ": " + clip(err.Error(), maxExampleBytes)
+		})
+	}
+	b.exemplars += len(list) - bad
+	return nil
+}
+
+// exemplarLabels returns the labels of an exemplar, sorted. They overwrite b.pairs
+// only for as long as they are looked at.
+func (b *batch) exemplarLabels(q *request, e *rawExemplar) (labels.Labels, reason) {
+	own := b.pairs
+	b.pairs = b.spare
+	defer func() { b.pairs, b.spare = own, b.pairs }()
+	if _, why := b.collect(q, e.refs, e.pairs); why != reasonNone {
+		return labels.EmptyLabels(), why
+	}
+	b.canonical()
+	if _, why := checkLabels(b.pairs); why != reasonNone {
+		return labels.EmptyLabels(), why
+	}
+	return b.build(), reasonNone
+}
+
+// badExemplars tells how many of n exemplars an error is about.
+func badExemplars(err error, n int) int {
+	if err == nil {
+		return 0
+	}
+	var partial *storage.AppendPartialError
+	if !errors.As(err, &partial) {
+		return n
+	}
+	indices := make(map[int]struct{}, len(partial.ExemplarErrors))
+	for _, e := range partial.ExemplarErrors {
+		indices[e.Index] = struct{}{}
+	}
+	return min(n, len(indices))
+}

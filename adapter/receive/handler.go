@@ -1,0 +1,285 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Config is what a Handler needs. The zero value of a limit means its default.
+type Config struct {
+	// Store takes the samples. Its appenders must take exemplars
+	// (storage.ExemplarAppenderV2), or exemplars are refused.
+	Store storage.AppendableV2
+	// Observer is told of each request that was decoded; it may be nil.
+	Observer Observer
+	// Logger may be nil.
+	Logger *slog.Logger
+	// Registerer gets the ticktier_adapter_receive_* metrics; it may be nil.
+	Registerer prometheus.Registerer
+	// Now is the wall clock; nil is time.Now.
+	Now func() time.Time
+
+	// InOrder says that the store takes no out-of-order samples.
+	InOrder bool
+	// MaxBodyBytes and MaxDecodedBytes bound one body as sent and decompressed. The
+	// second must be less than 4 GiB.
+	MaxBodyBytes    int64
+	MaxDecodedBytes int64
+	// BudgetBytes bounds what all requests together may hold decompressed, and
+	// again what they may hold as sent.
+	BudgetBytes int64
+	// MaxSamples bounds one request; a histogram or exemplar counts for eight.
+	MaxSamples int
+	// MaxAhead is how far a timestamp may be ahead of the wall clock.
+	MaxAhead time.Duration
+	// BodyTimeout is how long the body of a request may take to come.
+	BodyTimeout time.Duration
+	// QueueTimeout is how long a request waits for a share of the budget.
+	QueueTimeout time.Duration
+	// MaxSeries bounds the cache of resolved label sets, MaxFamilies the metadata.
+	MaxSeries   int
+	MaxFamilies int
+}
+
+func (c Config) withDefaults() Config {
+	orDefault(&c.MaxBodyBytes, defaultMaxBodyBytes)
+	orDefault(&c.MaxDecodedBytes, defaultMaxDecodedBytes)
+	orDefault(&c.BudgetBytes, max(defaultDecodeBudget, c.MaxDecodedBytes, c.MaxBodyBytes))
+	orDefault(&c.MaxSamples, defaultMaxSamples)
+	orDefault(&c.MaxAhead, defaultMaxAhead)
+	orDefault(&c.BodyTimeout, defaultBodyTimeout)
+	orDefault(&c.QueueTimeout, defaultQueueTimeout)
+	orDefault(&c.MaxSeries, defaultMaxSeries)
+	orDefault(&c.MaxFamilies, defaultMaxFamilies)
+	c.MaxDecodedBytes = min(c.MaxDecodedBytes, 1<<32-1)
+	c.BudgetBytes = max(c.BudgetBytes, c.MaxDecodedBytes, 2*c.MaxBodyBytes)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Handler is the remote-write endpoint. It is safe for concurrent use.
+type Handler struct {
+	cfg      Config
+	budget   *budget
+	cache    *cache
+	families *families
+	metrics  *metrics
+	seed     maphash.Seed
+	pool     sync.Pool // of *work
+
+	failing atomic.Int64 // requests in a row that the store could not take
+}
+
+// New returns a Handler. It panics where its metrics are registered already.
+func New(cfg Config) *Handler {
+	cfg = cfg.withDefaults()
+	h := &Handler{
+		cfg:      cfg,
+		budget:   newBudget(cfg.BudgetBytes, cfg.BudgetBytes, cfg.QueueTimeout),
+		cache:    newCache(cfg.MaxSeries, cfg.MaxSeries*256),
+		families: newFamilies(cfg.MaxFamilies),
+		seed:     maphash.MakeSeed(),
+	}
+	h.metrics = newMetrics(cfg.Registerer, h)
+	h.pool.New = func() any {
+		w := new(work)
+		w.resolver = resolver{cache: h.cache, seed: h.seed}
+		w.batch.families = h.families
+		return w
+	}
+	return h
+}
+
+// Metadata returns what senders told of metric families: a copy. At most
+// Config.MaxFamilies entries; it is empty after a restart until the next pushes.
+func (h *Handler) Metadata() map[string]metadata.Metadata { return h.families.get() }
+
+// IsCounter tells whether series of that metric name are counters: by their metadata
+// where it is known, else by the name's suffix (_total, _count, _sum, _bucket).
+func (h *Handler) IsCounter(name string) bool { return h.families.isCounter(name) }
+
+// ServeHTTP takes one remote-write request.
+func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	began := h.cfg.Now()
+	h.metrics.inFlight.Inc()
+	defer h.metrics.inFlight.Dec()
+
+	res := result{began: began}
+	fail := h.serve(rw, r, began, &res)
+	status := http.StatusNoContent
+	if fail != nil {
+		status = fail.status
+	}
+	took := h.cfg.Now().Sub(began)
+	if res.decoded && h.cfg.Observer != nil {
+		h.cfg.Observer.Pushed(res.push(r, status, took))
+	}
+	h.metrics.count(&res, status, took)
+	h.log(r, fail)
+	reply(rw, &res, fail)
+}
+
+// result is what became of a request.
+type result struct {
+	began                          time.Time
+	proto                          protocol
+	decoded                        bool // the message was well formed
+	bytes                          int
+	series                         int
+	samples, histograms, exemplars int
+	refused                        *[numReasons]int // nil: nothing
+	rejected                       int
+	oldest, newest                 int64
+	device                         string
+}
+
+// serve does all but answer. A nil failure is a success.
+func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, res *result) *failure {
+	if r.Method != http.MethodPost {
+		return failed(http.StatusMethodNotAllowed, "the method %s is not allowed; use POST", quote([]byte(r.Method)))
+	}
+	p, problem := negotiate(r.Header)
+	if problem != "" {
+		return failed(http.StatusUnsupportedMediaType, "%s", problem)
+	}
+	res.proto = p
+	w := h.pool.Get().(*work)
+	defer w.release(h)
+	if fail := w.read(h, rw, r); fail != nil {
+		return fail
+	}
+	res.bytes = len(w.compressed)
+	held, fail := w.unpack(h, r)
+	defer h.budget.decoding.Release(held)
+	if fail != nil {
+		return fail
+	}
+	return h.store(r.Context(), w, now, res)
+}
+
+// store scans and appends the decompressed message in w, and commits or rolls back.
+func (h *Handler) store(ctx context.Context, w *work, now time.Time, res *result) *failure {
+	q := &w.request
+	if err := q.scan(w.decoded, res.proto); err != nil {
+		return decodeFailure(err, res.proto)
+	}
+	app := h.cfg.Store.AppenderV2(ctx)
+	done := false
+	defer func() { // also when it panics: an open appender would hold back the store
+		if !done {
+			if err := app.Rollback(); err != nil {
+				h.cfg.Logger.Error("rolling back a remote write", "err", err)
+			}
+		}
+	}()
+	w.begin(app, len(q.series), h.cfg.MaxSamples, now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
+	if err := w.add(q); err != nil {
+		var stored storeError
+		if errors.As(err, &stored) {
+			res.decoded, res.series, res.device = true, len(q.series), w.device
+			return storeFailure(ctx, err)
+		}
+		return decodeFailure(err, res.proto)
+	}
+	res.decoded, res.series, res.device = true, len(q.series), w.device
+	done = true // Commit rolls back by itself
+	if err := app.Commit(); err != nil {
+		return storeFailure(ctx, fmt.Errorf("commit: %w", err))
+	}
+	res.samples, res.histograms, res.exemplars = w.samples, w.histograms, w.exemplars
+	res.oldest, res.newest = w.oldest, w.newest
+	if w.refused.total == 0 {
+		return nil
+	}
+	counts := w.refused.count
+	res.refused, res.rejected = &counts, w.refused.total
+	return failed(http.StatusBadRequest, "%d samples, %d histograms and %d exemplars are stored, %d elements are refused\n%s",
+		w.samples, w.histograms, w.exemplars, w.refused.total, w.refused.String())
+}
+
+func decodeFailure(err error, p protocol) *failure {
+	var limit limitError
+	if errors.As(err, &limit) {
+		return failed(http.StatusRequestEntityTooLarge, "%v; nothing is stored", err)
+	}
+	name := message1
+	if p == proto2 {
+		name = message2
+	}
+	return failed(http.StatusBadRequest, "the body is not a protobuf %s message: %v", name, err)
+}
+
+func storeFailure(ctx context.Context, err error) *failure {
+	text := "the samples cannot be stored now: " + clip(err.Error(), maxExampleBytes)
+	if ctx.Err() != nil {
+		err = nil // the sender is gone, nobody's fault
+	}
+	return &failure{status: http.StatusServiceUnavailable, text: text, err: err}
+}
+
+// reply writes the answer. The Written headers are there whenever the body was looked at.
+func reply(rw http.ResponseWriter, res *result, fail *failure) {
+	head := rw.Header()
+	if res.proto != protoNone && (fail == nil || fail.status != http.StatusUnsupportedMediaType) {
+		head.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(res.samples))
+		head.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(res.histograms))
+		head.Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(res.exemplars))
+	}
+	if fail == nil {
+		rw.WriteHeader(http.StatusNoContent)
+		return
+	}
+	switch fail.status {
+	case http.StatusMethodNotAllowed:
+		head.Set("Allow", http.MethodPost)
+	case http.StatusUnsupportedMediaType:
+		head.Set("Accept-Post", acceptable)
+		head.Set("Accept-Encoding", encoding)
+	case http.StatusServiceUnavailable:
+		head.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	}
+	http.Error(rw, fail.text, fail.status)
+}
+
+// log reports the store's failures: the first of a row, and its end with their number.
+// What is a sender's fault goes back to the sender, and to the log only for debugging.
+func (h *Handler) log(r *http.Request, fail *failure) {
+	if fail != nil && fail.err != nil {
+		if h.failing.Add(1) == 1 {
+			h.cfg.Logger.Error("samples cannot be stored; senders are told to retry", "err", fail.err)
+		}
+		return
+	}
+	if fail == nil && h.failing.Load() > 0 {
+		if n := h.failing.Swap(0); n > 0 {
+			h.cfg.Logger.Info("samples are stored again", "requests_failed", n)
+		}
+	}
+	if fail != nil {
+		h.cfg.Logger.Debug("remote write refused", "remote", r.RemoteAddr, "status", fail.status, "reason", fail.text)
+	}
+}

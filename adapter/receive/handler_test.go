@@ -1,0 +1,589 @@
+package receive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// row is what fakeStore keeps of a float sample.
+func row(ls string, st, t int64, v float64) string {
+	return fmt.Sprintf("%s %d/%d %x", ls, st, at(t), math.Float64bits(v))
+}
+
+func TestNegotiation(t *testing.T) {
+	good := newBuilder().sample(0, 1, "__name__", "a").request()
+	for _, tc := range []struct {
+		typ, enc string
+		want     int
+	}{
+		{type2, "snappy", 204},
+		{"application/x-protobuf; proto=io.prometheus.write.v2.Request", "snappy", 204},
+		{"Application/X-Protobuf ; Proto=\"io.prometheus.write.v2.Request\"", "SNAPPY", 204},
+		{"application/x-protobuf;charset=utf-8;proto=io.prometheus.write.v2.Request", " snappy ", 204},
+		{"application/x-protobuf;proto=io.prometheus.write.v3.Request", "snappy", 415},
+		{"application/x-protobuf;proto=", "snappy", 415},
+		{"application/x-protobuf;proto=io.prometheus.write.V2.Request", "snappy", 415},
+		{"application/x-protobuffer", "snappy", 415},
+		{"application/json", "snappy", 415},
+		{"application/x-protobuf;;", "snappy", 415},
+		{"", "snappy", 415},
+		{type2, "", 415},
+		{type2, "gzip", 415},
+		{type2, "zstd", 415},
+		{type2, "snappy, gzip", 415},
+	} {
+		t.Run(tc.typ+" "+tc.enc, func(t *testing.T) {
+			h := testHandler(t, &fakeStore{})
+			body := &countingReader{r: bytes.NewReader(encode(t, good))}
+			r := httptest.NewRequest(http.MethodPost, "/api/v1/write", body)
+			r.Header.Set("Content-Type", tc.typ)
+			r.Header.Set("Content-Encoding", tc.enc)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != tc.want {
+				t.Fatalf("status %d, want %d: %s", w.Code, tc.want, w.Body)
+			}
+			if tc.want != 415 {
+				if got := written(w); got != "1/0/0" {
+					t.Errorf("written headers %s", got)
+				}
+				return
+			}
+			if body.n != 0 {
+				t.Errorf("%d bytes of the body were read", body.n)
+			}
+			if !strings.Contains(w.Body.String(), "accepted: ") || w.Header().Get("Accept-Encoding") != "snappy" {
+				t.Errorf("the answer does not say what is accepted: %q", w.Body)
+			}
+			if written(w) != "//" {
+				t.Errorf("written headers %s on a 415", written(w))
+			}
+		})
+	}
+}
+
+type countingReader struct {
+	r *bytes.Reader
+	n int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}
+
+func TestMethod(t *testing.T) {
+	w := httptest.NewRecorder()
+	testHandler(t, &fakeStore{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/write", nil))
+	if w.Code != 405 || w.Header().Get("Allow") != "POST" {
+		t.Errorf("status %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+}
+
+// TestBadBodies: each is refused with words that name what is wrong, nothing is
+// stored, and the next good request is.
+func TestBadBodies(t *testing.T) {
+	good2 := encode(t, newBuilder().sample(0, 1, "__name__", "a").request())
+	raw1 := marshal(t, push1(1, 1, at(0), 1))
+	raw2 := marshal(t, push(1, 1, at(0), 1))
+	for _, tc := range []struct {
+		name, typ string
+		body      []byte
+		status    int
+		says      string
+	}{
+		{"empty", type2, nil, 400, "empty"},
+		{"not snappy", type2, []byte("hello, world"), 400, "not snappy"},
+		{"uncompressed protobuf", type2, raw2, 400, "not snappy"},
+		{"snappy, cut", type2, good2[:len(good2)-3], 400, "not snappy"},
+		{"not protobuf", type2, snappy.Encode(nil, []byte("hello, world")), 400, "not a protobuf"},
+		{"protobuf, cut", type2, snappy.Encode(nil, raw2[:len(raw2)-3]), 400, "not a protobuf"},
+		{"1.0 as 2.0", type2, snappy.Encode(nil, raw1), 400, "other protocol version"},
+		{"2.0 as 1.0", type1, snappy.Encode(nil, raw2), 400, "other protocol version"},
+		{"declares 4 GiB", type2, []byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0x00}, 413, "declares"},
+		{"declares 64 MiB", type2, []byte{0x80, 0x80, 0x80, 0x20, 0x00, 0x00}, 400, "cannot hold"},
+		{"a good series, then a broken one", type2, snappy.Encode(nil, append(bytes.Clone(raw2), 0x2a, 0x02, 0x12, 0x05)), 400, "timeseries 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &fakeStore{}
+			h := testHandler(t, s)
+			w := post(h, tc.typ, tc.body)
+			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) {
+				t.Errorf("status %d, body %q; want %d and %q", w.Code, w.Body, tc.status, tc.says)
+			}
+			if rows := s.take(); len(rows) > 0 {
+				t.Errorf("stored %q", rows)
+			}
+			if w := post(h, type2, good2); w.Code != 204 {
+				t.Errorf("the next good request is answered with %d: %s", w.Code, w.Body)
+			}
+			if diff := cmp.Diff([]string{row(`{__name__="a"}`, 0, 0, 1)}, s.take()); diff != "" {
+				t.Errorf("the next good request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s, func(c *Config) { c.MaxBodyBytes, c.MaxDecodedBytes, c.MaxSamples = 2000, 6000, 100 })
+	for name, tc := range map[string]struct {
+		body   []byte
+		status int
+	}{
+		"body":    {make([]byte, 2001), 413},
+		"decoded": {snappy.Encode(nil, make([]byte, 6001)), 413},
+		"samples": {encode(t, push(1, 101, at(0), 1)), 413},
+		"fits":    {encode(t, push(1, 100, at(0), 1)), 204},
+	} {
+		if w := post(h, type2, tc.body); w.Code != tc.status {
+			t.Errorf("%s: status %d, want %d: %s", name, w.Code, tc.status, w.Body)
+		}
+		r := httptest.NewRequest(http.MethodPost, "/", &countingReader{r: bytes.NewReader(tc.body)}) // no Content-Length
+		r.Header.Set("Content-Type", type2)
+		r.Header.Set("Content-Encoding", "snappy")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != tc.status {
+			t.Errorf("%s, chunked: status %d, want %d", name, w.Code, tc.status)
+		}
+	}
+}
+
+func TestStores1(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s)
+	ls := labels.FromStrings("__name__", "a", "instance", "r1")
+	ts := series1(ls, 0, 100)
+	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: at(200), Value: math.Float64frombits(value.StaleNaN)})
+	ts.Exemplars = []prompb.Exemplar{{Labels: []prompb.Label{{Name: "trace_id", Value: "x"}}, Value: 2, Timestamp: at(0)}}
+	hs := series1(labels.FromStrings("__name__", "h"))
+	hs.Histograms = []prompb.Histogram{intHistogram1(), floatHistogram1()}
+	w := post(h, type1, encode(t, &prompb.WriteRequest{
+		Timeseries: []prompb.TimeSeries{ts, hs},
+		Metadata:   []prompb.MetricMetadata{{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "a", Help: "An a.", Unit: "s"}},
+	}))
+	if w.Code != 204 || written(w) != "3/2/1" || w.Body.Len() > 0 {
+		t.Fatalf("status %d, written %s, body %q", w.Code, written(w), w.Body)
+	}
+	want := []string{
+		row(ls.String(), 0, 0, 1), row(ls.String(), 0, 100, 1),
+		row(ls.String(), 0, 200, math.Float64frombits(value.StaleNaN)),
+		fmt.Sprintf(`%s exemplar {trace_id="x"} 2 %d`, ls, at(0)),
+	}
+	rows := s.take()
+	if diff := cmp.Diff(want, rows[:4]); diff != "" {
+		t.Errorf("floats and exemplars (-want +got):\n%s", diff)
+	}
+	for i, part := range []string{"{count:9, sum:3.5,", "float {count:2.5, sum:3.5,"} {
+		if !strings.Contains(rows[4+i], part) {
+			t.Errorf("histogram %q, want %q", rows[4+i], part)
+		}
+	}
+	if m := h.Metadata()["a"]; m.Type != "gauge" || m.Help != "An a." || m.Unit != "s" {
+		t.Errorf("metadata %+v", m)
+	}
+}
+
+func TestStores2(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s)
+	b := newBuilder()
+	b.add(writev2.TimeSeries{
+		Samples:   []writev2.Sample{{Timestamp: at(0), Value: 1, StartTimestamp: at(-5000)}, {Timestamp: at(10), Value: 2, StartTimestamp: at(5000)}},
+		Exemplars: []writev2.Exemplar{{Timestamp: at(10), Value: 7}, {LabelsRefs: b.refs("id", "x"), Timestamp: at(0), Value: 3}},
+		Metadata:  writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: b.table.Symbolize("Help."), UnitRef: b.table.Symbolize("things")},
+	}, "__name__", "c")
+	b.add(writev2.TimeSeries{Histograms: []writev2.Histogram{intHistogram2(at(0)), customHistogram2(at(1))}}, "__name__", "h")
+	w := post(h, type2, encode(t, b.request()))
+	if w.Code != 204 || written(w) != "2/2/2" {
+		t.Fatalf("status %d, written %s, body %q", w.Code, written(w), w.Body)
+	}
+	want := []string{
+		fmt.Sprintf(`{__name__="c"} %d/%d %x`, at(-5000), at(0), math.Float64bits(1)),
+		row(`{__name__="c"}`, 0, 10, 2), // its start timestamp made no sense
+		fmt.Sprintf(`{__name__="c"} exemplar {id="x"} 3 %d`, at(0)),
+		fmt.Sprintf(`{__name__="c"} exemplar {} 7 %d`, at(10)),
+	}
+	rows := s.take()
+	sortStrings(want)
+	if diff := cmp.Diff(want, rows[:4]); diff != "" {
+		t.Errorf("floats and exemplars (-want +got):\n%s", diff)
+	}
+	if len(rows) != 6 || !strings.Contains(rows[5], fmt.Sprintf("%d/%d", at(-1000), at(0))) {
+		t.Errorf("histograms %q", rows[4:])
+	}
+	if m := h.Metadata()["c"]; m.Type != "counter" || m.Help != "Help." || m.Unit != "things" {
+		t.Errorf("metadata %+v", m)
+	}
+}
+
+// TestPartial: the good part is stored, the answer is 400 with the reason, the counts
+// are exact.
+func TestPartial(t *testing.T) {
+	long := strings.Repeat("x", maxValueBytes+1)
+	many := []string{"__name__", "m"}
+	for i := range maxLabels {
+		many = append(many, fmt.Sprintf("l%03d", i), "v")
+	}
+	badHistogram := intHistogram2(at(0))
+	badHistogram.Count = &writev2.Histogram_CountInt{CountInt: 99}
+	one := []writev2.Sample{{Timestamp: at(0), Value: 1}}
+	for name, tc := range map[string]struct {
+		bad    func(b *builder)
+		reason reason
+		n      int
+	}{
+		"no metric name":    {func(b *builder) { b.sample(0, 1, "job", "x") }, reasonMetricName, 1},
+		"empty metric name": {func(b *builder) { b.sample(0, 1, "__name__", "") }, reasonMetricName, 1},
+		"no labels":         {func(b *builder) { b.sample(0, 1) }, reasonMetricName, 1},
+		"empty label name":  {func(b *builder) { b.sample(0, 1, "", "x", "__name__", "m") }, reasonEmptyName, 1},
+		"duplicate label":   {func(b *builder) { b.sample(0, 1, "__name__", "m", "a", "1", "a", "2") }, reasonDuplicateLabel, 1},
+		"duplicate, apart":  {func(b *builder) { b.sample(0, 1, "a", "1", "__name__", "m", "a", "1") }, reasonDuplicateLabel, 1},
+		"long value":        {func(b *builder) { b.sample(0, 1, "__name__", "m", "a", long) }, reasonLabelLength, 1},
+		"long name":         {func(b *builder) { b.sample(0, 1, "__name__", "m", long[:maxNameBytes+1], "v") }, reasonLabelLength, 1},
+		"too many":          {func(b *builder) { b.sample(0, 1, many...) }, reasonTooManyLabels, 1},
+		"not UTF-8":         {func(b *builder) { b.sample(0, 1, "__name__", "m", "a", "\xff") }, reasonUTF8, 1},
+		"odd references": {func(b *builder) {
+			b.req.Timeseries = append(b.req.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1}, Samples: one})
+		}, reasonReference, 1},
+		"reference past the table": {func(b *builder) {
+			b.req.Timeseries = append(b.req.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1, 999}, Samples: one})
+		}, reasonReference, 1},
+		"help past the table": {func(b *builder) {
+			b.add(writev2.TimeSeries{Samples: one, Metadata: writev2.Metadata{HelpRef: 999}}, "__name__", "m")
+		}, reasonReference, 1},
+		"nothing":     {func(b *builder) { b.add(writev2.TimeSeries{}, "__name__", "m") }, reasonNoSamples, 1},
+		"time 0":      {func(b *builder) { b.sample(-at(0), 1, "__name__", "m") }, reasonTimestamp, 1},
+		"before 1970": {func(b *builder) { b.sample(-at(5000), 1, "__name__", "m") }, reasonTimestamp, 1},
+		"future":      {func(b *builder) { b.sample(600_001, 1, "__name__", "m") }, reasonFuture, 1},
+		"far future":  {func(b *builder) { b.sample(math.MaxInt64-at(0), 1, "__name__", "m") }, reasonFuture, 1},
+		"bad histogram": {func(b *builder) {
+			b.add(writev2.TimeSeries{Histograms: []writev2.Histogram{badHistogram}}, "__name__", "m")
+		}, reasonHistogram, 1},
+		"future histogram": {func(b *builder) {
+			b.add(writev2.TimeSeries{Histograms: []writev2.Histogram{intHistogram2(at(600_001))}}, "__name__", "m")
+		}, reasonFuture, 1},
+		"contradiction": {func(b *builder) {
+			b.add(writev2.TimeSeries{Samples: []writev2.Sample{{Timestamp: at(1), Value: 5}, {Timestamp: at(0), Value: 1}, {Timestamp: at(1), Value: 6}}}, "__name__", "good")
+		}, reasonDuplicate, 1},
+		"bad labels, many samples": {func(b *builder) {
+			b.add(writev2.TimeSeries{Samples: []writev2.Sample{{}, {}}, Exemplars: []writev2.Exemplar{{}}}, "a", "b")
+		}, reasonMetricName, 3},
+		"exemplar without time": {func(b *builder) {
+			b.add(writev2.TimeSeries{Samples: one, Exemplars: []writev2.Exemplar{{Value: 1}}}, "__name__", "good")
+		}, reasonTimestamp, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &fakeStore{}
+			h := testHandler(t, s)
+			b := newBuilder().sample(0, 1, "__name__", "good")
+			tc.bad(b)
+			b.sample(0, 1, "__name__", "z")
+			w := post(h, type2, encode(t, b.request()))
+			if w.Code != 400 {
+				t.Fatalf("status %d, want 400: %s", w.Code, w.Body)
+			}
+			if !strings.Contains(w.Body.String(), fmt.Sprintf("%d refused: %s", tc.n, tc.reason.text())) {
+				t.Errorf("the answer does not name the reason %q: %s", tc.reason.text(), w.Body)
+			}
+			if w.Body.Len() > 4<<10 {
+				t.Errorf("the answer has %d bytes", w.Body.Len())
+			}
+			rows := s.take()
+			if len(rows) < 2 || rows[0] != row(`{__name__="good"}`, 0, 0, 1) || rows[len(rows)-1] != row(`{__name__="z"}`, 0, 0, 1) {
+				t.Errorf("the good part is not stored: %q", rows)
+			}
+			if !strings.HasPrefix(written(w), fmt.Sprintf("%d/0/0", countSamples(h))) {
+				t.Errorf("written %s, metrics count %d", written(w), countSamples(h))
+			}
+		})
+	}
+}
+
+// TestLenient: what is unusual and means something is stored.
+func TestLenient(t *testing.T) {
+	for name, tc := range map[string]struct {
+		b    *builder
+		want []string
+		n    string
+	}{
+		"unsorted labels are sorted": {
+			newBuilder().sample(0, 1, "z", "1", "a", "2", "__name__", "m"),
+			[]string{row(`{__name__="m", a="2", z="1"}`, 0, 0, 1)}, "1/0/0",
+		},
+		"an empty value is no label": {
+			newBuilder().sample(0, 1, "__name__", "m", "a", "").sample(1, 1, "__name__", "m"),
+			[]string{row(`{__name__="m"}`, 0, 0, 1), row(`{__name__="m"}`, 0, 1, 1)}, "2/0/0",
+		},
+		"unsorted samples are sorted": {
+			newBuilder().add(writev2.TimeSeries{Samples: []writev2.Sample{{Timestamp: at(2), Value: 2}, {Timestamp: at(1), Value: 1}}}, "__name__", "m"),
+			[]string{row(`{__name__="m"}`, 0, 1, 1), row(`{__name__="m"}`, 0, 2, 2)}, "2/0/0",
+		},
+		"an exact duplicate is written once and counted": {
+			newBuilder().sample(0, 1, "__name__", "m").sample(0, 1, "__name__", "m"),
+			[]string{row(`{__name__="m"}`, 0, 0, 1)}, "2/0/0",
+		},
+		"metadata alone": {
+			newBuilder().add(writev2.TimeSeries{Metadata: writev2.Metadata{Type: 1}}, "__name__", "m"), nil, "0/0/0",
+		},
+		"ten minutes ahead": {
+			newBuilder().sample(600_000, 1, "__name__", "m"), []string{row(`{__name__="m"}`, 0, 600_000, 1)}, "1/0/0",
+		},
+		"nothing at all": {newBuilder(), nil, "0/0/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &fakeStore{}
+			w := post(testHandler(t, s), type2, encode(t, tc.b.request()))
+			if w.Code != 204 || written(w) != tc.n {
+				t.Errorf("status %d, written %s, body %q", w.Code, written(w), w.Body)
+			}
+			if diff := cmp.Diff(tc.want, s.take()); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func countSamples(h *Handler) int { return int(counterValue(h.metrics.samples)) }
+
+func TestInOrderStore(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s, func(c *Config) { c.InOrder = true })
+	b := newBuilder().sample(10, 1, "__name__", "m").sample(5, 1, "__name__", "m").sample(20, 1, "__name__", "m")
+	w := post(h, type2, encode(t, b.request()))
+	if w.Code != 400 || written(w) != "2/0/0" || !strings.Contains(w.Body.String(), "out of order") {
+		t.Errorf("status %d, written %s, body %q", w.Code, written(w), w.Body)
+	}
+}
+
+func TestStoreRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		says string
+	}{
+		{storage.ErrOutOfOrderSample, "out of order"},
+		{fmt.Errorf("wrapped: %w", storage.ErrTooOldSample), "too old"},
+		{storage.ErrOutOfBounds, "out of bounds"},
+		{storage.NewDuplicateFloatErr(1, 2, 3), "another value"},
+	} {
+		s := &fakeStore{refuse: func(ls labels.Labels, _ int64) error {
+			if ls.Get("__name__") == "bad" {
+				return tc.err
+			}
+			return nil
+		}}
+		b := newBuilder().sample(0, 1, "__name__", "bad").sample(0, 1, "__name__", "good").sample(1, 1, "__name__", "bad")
+		b.add(writev2.TimeSeries{Histograms: []writev2.Histogram{intHistogram2(at(0))}}, "__name__", "bad")
+		w := post(testHandler(t, s), type2, encode(t, b.request()))
+		if w.Code != 400 || written(w) != "1/0/0" || !strings.Contains(w.Body.String(), "3 refused: ") || !strings.Contains(w.Body.String(), tc.says) {
+			t.Errorf("%v: status %d, written %s, body %q", tc.err, w.Code, written(w), w.Body)
+		}
+		if rows := s.take(); len(rows) != 1 {
+			t.Errorf("%v: stored %q", tc.err, rows)
+		}
+	}
+}
+
+// TestStoreFails: everything is rolled back, the sender is told to come back, and what
+// it then sends again is stored.
+func TestStoreFails(t *testing.T) {
+	body := encode(t, newBuilder().sample(0, 1, "__name__", "a").sample(0, 1, "__name__", "b").request())
+	for name, fail := range map[string]func(*fakeStore){
+		"append": func(s *fakeStore) {
+			s.refuse = func(ls labels.Labels, _ int64) error {
+				if ls.Get("__name__") == "b" {
+					return errDiskFull
+				}
+				return nil
+			}
+		},
+		"commit": func(s *fakeStore) { s.commitErr = errDiskFull },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &fakeStore{}
+			h := testHandler(t, s)
+			fail(s)
+			w := post(h, type2, body)
+			if w.Code != 503 || w.Header().Get("Retry-After") == "" || written(w) != "0/0/0" {
+				t.Errorf("status %d, Retry-After %q, written %s", w.Code, w.Header().Get("Retry-After"), written(w))
+			}
+			if rows := s.take(); len(rows) > 0 {
+				t.Errorf("stored %q", rows)
+			}
+			s.refuse, s.commitErr = nil, nil
+			if w := post(h, type2, body); w.Code != 204 || len(s.take()) != 2 {
+				t.Errorf("the second attempt is answered with %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestExemplarErrors(t *testing.T) {
+	s := &fakeStore{exemplar: func(list []exemplar.Exemplar) error {
+		if list[0].Value == 9 {
+			return storage.ErrNotFound
+		}
+		return &storage.AppendPartialError{ExemplarErrors: []storage.ExemplarError{
+			{Index: 1, Err: storage.ErrOutOfOrderExemplar}, {Index: 1, Err: errors.New("again")},
+		}}
+	}}
+	b := newBuilder()
+	b.add(writev2.TimeSeries{
+		Samples:   []writev2.Sample{{Timestamp: at(0)}},
+		Exemplars: []writev2.Exemplar{{Timestamp: at(1)}, {Timestamp: at(2)}, {Timestamp: at(3)}},
+	}, "__name__", "a")
+	b.add(writev2.TimeSeries{Exemplars: []writev2.Exemplar{{Timestamp: at(1), Value: 9}}}, "__name__", "alone")
+	w := post(testHandler(t, s), type2, encode(t, b.request()))
+	if w.Code != 400 || written(w) != "1/0/2" || !strings.Contains(w.Body.String(), "2 refused") {
+		t.Errorf("status %d, written %s, body %q", w.Code, written(w), w.Body)
+	}
+}
+
+// TestDeclaredSizes is 200 hostile requests at once beside a good one.
+func TestDeclaredSizes(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s)
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			began := time.Now()
+			w := post(h, type2, []byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0x00})
+			if w.Code/100 != 4 {
+				t.Errorf("status %d", w.Code)
+			}
+			if took := time.Since(began); took > 100*time.Millisecond {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+	if w := post(h, type2, encode(t, push(10, 10, at(0), 1))); w.Code != 204 {
+		t.Errorf("the good request is answered with %d", w.Code)
+	}
+	wg.Wait()
+	body := []byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0x00}
+	if got := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			post(h, type2, body)
+		}
+	}).AllocedBytesPerOp(); got > 64<<10 {
+		t.Errorf("a hostile request takes %d bytes", got)
+	}
+}
+
+// TestBudget: a request that finds no memory is told to come back, and gives back what
+// it held.
+func TestBudget(t *testing.T) {
+	s := &fakeStore{}
+	h := testHandler(t, s, func(c *Config) { c.QueueTimeout = time.Millisecond })
+	body := encode(t, push(10, 10, at(0), 1))
+	if !h.budget.decoding.TryAcquire(h.cfg.BudgetBytes) {
+		t.Fatal("the budget is not free at the start")
+	}
+	if w := post(h, type2, body); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("without memory to decode: status %d", w.Code)
+	}
+	h.budget.decoding.Release(h.cfg.BudgetBytes)
+	if !h.budget.reading.TryAcquire(h.cfg.BudgetBytes) {
+		t.Fatal("memory to read was not given back")
+	}
+	if w := post(h, type2, bytes.Repeat([]byte{0xf0}, 1<<20)); w.Code != 503 {
+		t.Errorf("without memory to read: status %d", w.Code)
+	}
+	h.budget.reading.Release(h.cfg.BudgetBytes)
+	for range 3 {
+		post(h, type2, bytes.Repeat([]byte{0xf0}, 1<<20))
+		post(h, type2, body)
+	}
+	if !h.budget.reading.TryAcquire(h.cfg.BudgetBytes) || !h.budget.decoding.TryAcquire(h.cfg.BudgetBytes) {
+		t.Error("memory was not given back")
+	}
+}
+
+type pushes []Push
+
+func (p *pushes) Pushed(x Push) { *p = append(*p, x) }
+
+func TestObserver(t *testing.T) {
+	var seen pushes
+	s := &fakeStore{}
+	h := testHandler(t, s, func(c *Config) { c.Observer = &seen })
+	post(h, type2, []byte("junk"))
+	body := encode(t, newBuilder().sample(0, 1, "__name__", "a", "instance", "r1").sample(700_000, 1, "__name__", "b", "instance", "r1").sample(-50, 1, "__name__", "c").request())
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	r.RemoteAddr = "192.0.2.1:999"
+	r.Header.Set("Content-Type", type2)
+	r.Header.Set("Content-Encoding", "snappy")
+	r.Header.Set("User-Agent", "ticktier-exporter/1")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	want := pushes{{
+		Device: "r1", RemoteAddr: "192.0.2.1:999", UserAgent: "ticktier-exporter/1", Protocol: "2.0", Status: 400,
+		Series: 3, Samples: 2, Rejected: 1, Oldest: at(-50), Newest: at(0), Bytes: len(body), Received: testNow,
+	}}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("pushes (-want +got):\n%s", diff)
+	}
+}
+
+func TestIsCounter(t *testing.T) {
+	h := testHandler(t, &fakeStore{})
+	post(h, type1, encode(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{
+		{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "odd_total"},
+		{Type: prompb.MetricMetadata_COUNTER, MetricFamilyName: "plain"},
+		{Type: prompb.MetricMetadata_SUMMARY, MetricFamilyName: "s"},
+		{Type: prompb.MetricMetadata_HISTOGRAM, MetricFamilyName: "h"},
+		{Type: prompb.MetricMetadata_GAUGEHISTOGRAM, MetricFamilyName: "g"},
+		{Type: prompb.MetricMetadata_UNKNOWN, MetricFamilyName: "u_total"},
+	}}))
+	for name, want := range map[string]bool{
+		"odd_total": false, "plain": true, "s": false, "s_sum": true, "s_count": true, "h": true, "h_bucket": true,
+		"g_bucket": false, "g": false, "u_total": true, "x_total": true, "x_count": true, "x": false, "_total": false,
+		"node_memory_MemFree_bytes": false,
+	} {
+		if got := h.IsCounter(name); got != want {
+			t.Errorf("IsCounter(%q) = %v", name, got)
+		}
+	}
+}
+
+func TestMetadataIsBounded(t *testing.T) {
+	h := testHandler(t, &fakeStore{}, func(c *Config) { c.MaxFamilies = 3 })
+	b := newBuilder()
+	for i := range 10 {
+		b.add(writev2.TimeSeries{
+			Samples:  []writev2.Sample{{Timestamp: at(0)}},
+			Metadata: writev2.Metadata{Type: 1, HelpRef: b.table.Symbolize(strings.Repeat("é", maxHelpBytes))},
+		}, "__name__", fmt.Sprint("m", i))
+	}
+	if w := post(h, type2, encode(t, b.request())); w.Code != 204 {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	all := h.Metadata()
+	if len(all) != 3 {
+		t.Errorf("%d families are kept", len(all))
+	}
+	for name, m := range all {
+		if len(m.Help) > maxHelpBytes {
+			t.Errorf("%s: help of %d bytes", name, len(m.Help))
+		}
+	}
+}
