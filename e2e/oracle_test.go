@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sort"
 	"strings"
 	"testing"
 
@@ -125,13 +126,8 @@ func fill(at []int64, next func() float64) []client.Sample {
 
 // cut returns the samples with from ≤ t < to.
 func cut(samples []client.Sample, from, to int64) []client.Sample {
-	lo, hi := 0, len(samples)
-	for lo < hi && samples[lo].T < from {
-		lo++
-	}
-	for hi > lo && samples[hi-1].T >= to {
-		hi--
-	}
+	lo := sort.Search(len(samples), func(i int) bool { return samples[i].T >= from })
+	hi := sort.Search(len(samples), func(i int) bool { return samples[i].T >= to })
 	return samples[lo:hi]
 }
 
