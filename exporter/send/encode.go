@@ -33,6 +33,7 @@ type request struct {
 	series   int
 	samples  int // staleness markers included: receivers count them as samples
 	markers  int
+	metadata bool
 	first    int64 // wall time of its oldest sample, ms
 	last     int64 // and its newest
 }
@@ -62,6 +63,7 @@ func (e *encoder) encode(t *table, b *batch, from int, lim bounds, metadata bool
 	end := min(sec.to, b.slots)
 	e.begin(sec, from)
 	if metadata {
+		e.req.metadata = true
 		e.write(t.metadata)
 	}
 	slot := from

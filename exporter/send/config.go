@@ -1,0 +1,153 @@
+package send
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/frame"
+)
+
+// Ticks is the ring as one sender reads it, oldest tick first. Only the sender's
+// goroutine uses it.
+type Ticks interface {
+	// Seek makes Next return the first tick with Seq ≥ seq that is still held.
+	Seek(seq uint64)
+	// Next moves to the next tick; false means that there is none yet, or Err.
+	Next() bool
+	// Tick is the tick that Next moved to, valid until the next Next.
+	Tick() *frame.Tick
+	// Err is why Next stopped, nil if it only ran out of ticks.
+	Err() error
+	// Lost is how many ticks were evicted between the tick that Next moved to and
+	// the one before, and the monotonic times in ns that they span.
+	Lost() (ticks uint64, from, to int64)
+}
+
+// Mode says which protocols may be spoken.
+type Mode uint8
+
+// The modes. Auto prefers 2.0 and falls back to 1.0 where a receiver does not
+// know it.
+const (
+	Auto Mode = iota
+	Only2
+	Only1
+)
+
+// Config is what a Sender needs. All of it is set before New and not changed.
+type Config struct {
+	URL      string
+	Name     string        // of the URL in logs and labels; empty is Redact's
+	Interval time.Duration // between pushes
+	Timeout  time.Duration // of one request; 0 is 30 s
+	Mode     Mode
+	// ShutdownTimeout is how long Run goes on delivering when its context ends.
+	ShutdownTimeout time.Duration
+	// StaleOnStop sends a staleness marker for every live series at a clean stop.
+	StaleOnStop bool
+
+	ExternalLabels []collectors.Label
+	Ticks          Ticks
+	Schema         *collectors.Schema
+	// Wall turns monotonic ns into Unix ms; Now is the monotonic time. Both are
+	// called from any goroutine.
+	Wall func(mono int64) int64
+	Now  func() int64
+	// Start returns the monotonic time in ns at which a counter started at zero,
+	// where it is known. Nil knows of none.
+	Start func(s *collectors.Series) (mono int64, ok bool)
+	// Delivered is told the cursor whenever it moved: every tick before it needs
+	// no more room for this URL. It must not block. Nil is allowed.
+	Delivered func(seq uint64)
+
+	Version string // for the User-Agent
+	Session string // id of this run of the exporter, sent as X-Ticktier-Session
+	// Header holds more headers to send. Authorize, if not nil, adds the
+	// credentials to each request's.
+	Header    http.Header
+	Authorize func(h http.Header) error
+	// Transport is for tests and TLS; nil is plain net/http with one connection.
+	Transport http.RoundTripper
+	// Limits of one request; 0 are the defaults.
+	MaxSamples, MaxBytes int
+	Logger               *slog.Logger
+}
+
+const (
+	defaultTimeout    = 30 * time.Second
+	defaultMaxSamples = 200_000
+	// A reverse proxy in its default configuration takes 1 MiB.
+	defaultMaxBytes = 1_000_000
+	// No request is made smaller than this on a 413: its symbols alone may take
+	// that much.
+	minBytes   = 64 << 10
+	minSamples = 1000
+)
+
+// reserved are the headers that the specifications keep for the protocol.
+func reserved(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "Content-Encoding", "Content-Type", "X-Prometheus-Remote-Write-Version", "User-Agent", "Content-Length", "Host":
+		return true
+	}
+	return false
+}
+
+// setDefaults checks the configuration and fills in what was left out.
+func (c *Config) setDefaults() (*url.URL, error) {
+	u, err := ParseURL(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	if c.Ticks == nil || c.Schema == nil || c.Wall == nil || c.Now == nil || c.Logger == nil {
+		return nil, errors.New("send: Ticks, Schema, Wall, Now and Logger are needed")
+	}
+	if c.Interval <= 0 {
+		return nil, fmt.Errorf("push interval %s is not positive", c.Interval)
+	}
+	for name := range c.Header {
+		if reserved(name) {
+			return nil, fmt.Errorf("header %s belongs to the protocol", name)
+		}
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.MaxSamples <= 0 {
+		c.MaxSamples = defaultMaxSamples
+	}
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = defaultMaxBytes
+	}
+	return u, nil
+}
+
+// ParseURL parses the URL of a receiver and says what is wrong with it.
+func ParseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		// The text of a parse error holds the URL, and that may hold a password.
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("not a URL: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("scheme %q is neither http nor https", u.Scheme)
+	case u.Host == "":
+		return nil, errors.New("no host in it")
+	}
+	return u, nil
+}
+
+// Redact is a URL without what may be secret in it: user, password, query,
+// fragment.
+func Redact(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

@@ -1,0 +1,109 @@
+package send
+
+import (
+	"log/slog"
+	"time"
+)
+
+// state is what the receiver does, for a log with one line per change.
+type state struct {
+	down      bool // the last request got no verdict
+	downSince time.Time
+	retries   int
+	lastErr   string
+
+	refusing     bool
+	refusedAt    time.Time // the last time
+	refusedCount int64     // samples since refusing began
+	short        bool      // wrote less than it accepted
+	brokenLogged bool
+}
+
+// calm is how long a receiver must refuse nothing until it is said to accept
+// again: one bad series among good ones would otherwise log with every push.
+const calm = time.Minute
+
+// delayed is told of a request that will be retried.
+func (st *state) delayed(log *slog.Logger, r reply) {
+	st.lastErr = reason(r)
+	if !st.down {
+		st.down, st.downSince, st.retries = true, time.Now(), 0
+		log.Warn("remote write delayed, retrying", "reason", st.lastErr)
+	}
+	st.retries++
+}
+
+// recovered is told that the receiver gave a verdict.
+func (st *state) recovered(log *slog.Logger) {
+	if st.down {
+		st.down = false
+		log.Info("remote write goes on", "after", time.Since(st.downSince).Round(time.Millisecond), "retries", st.retries)
+	}
+}
+
+// accepted is told of a request that was taken.
+func (st *state) accepted(log *slog.Logger, p Protocol, rep reply, r *request) {
+	st.recovered(log)
+	st.lastErr = ""
+	if st.refusing && time.Since(st.refusedAt) >= calm {
+		st.refusing = false
+		log.Info("receiver refuses no more samples", "rejected", st.refusedCount)
+	}
+	short := p == V2 && rep.samples < int64(r.samples)
+	if short && !st.short {
+		log.Warn("receiver accepted a request but wrote fewer samples", "sent", r.samples, "written", rep.samples)
+	}
+	st.short = short
+}
+
+// refused is told of a request of which n samples were refused for good.
+func (st *state) refused(log *slog.Logger, rep reply, r *request, n int64) {
+	st.recovered(log)
+	st.lastErr = reason(rep)
+	st.refusedAt = time.Now()
+	if !st.refusing {
+		st.refusing, st.refusedCount = true, 0
+		log.Error("receiver refuses samples, they are counted and dropped", "reason", st.lastErr, "samples", n,
+			"from", time.UnixMilli(r.first).UTC(), "to", time.UnixMilli(r.last).UTC())
+	}
+	st.refusedCount += n
+}
+
+// gaveUp is told of a request that was cut off by the end.
+func (st *state) gaveUp(r reply) {
+	if st.lastErr == "" {
+		st.lastErr = reason(r)
+	}
+}
+
+// broken is told that the ring gave a frame that cannot be read.
+func (st *state) broken(log *slog.Logger, err error) {
+	if !st.brokenLogged {
+		st.brokenLogged = true
+		log.Error("ring cannot be read, its damaged frames are passed over", "err", err)
+	}
+}
+
+// why is the last reason for not delivering.
+func (st *state) why() string {
+	if st.lastErr == "" {
+		return "the shutdown timeout was too short"
+	}
+	return st.lastErr
+}
+
+// reason says in words why a request got no further.
+func reason(r reply) string {
+	switch {
+	case r.err != nil:
+		return r.err.Error()
+	case r.code/100 == 3:
+		return httpStatus(r.code) + " to " + r.location + ", redirects are not followed"
+	case r.code/100 == 2:
+		return httpStatus(r.code) + " without a Written header: it knows no remote write 2.0"
+	case r.message != "":
+		return httpStatus(r.code) + ": " + r.message
+	default:
+		return httpStatus(r.code)
+	}
+}

@@ -1,0 +1,83 @@
+package send
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/ticktier/ticktier/collectors"
+)
+
+// stats are the sender's own figures; any goroutine may read them.
+type stats struct {
+	samples, rejected, unconfirmed, lostTicks atomic.Int64
+	bytes, retries                            atomic.Int64
+	requests                                  [len(codes)]atomic.Int64
+	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
+	protocol                                  atomic.Int64
+}
+
+// codes are the classes that replies are counted in. 415 and 429 stand alone:
+// neither is a fault of the samples.
+var codes = [...]string{"2xx", "3xx", "4xx", "5xx", "413", "415", "429", "error", "other"}
+
+// codeIndex is the index in codes of a reply's class.
+func codeIndex(r reply) int {
+	switch {
+	case r.err != nil:
+		return 7
+	case r.code == 413:
+		return 4
+	case r.code == 415:
+		return 5
+	case r.code == 429:
+		return 6
+	case r.code >= 200 && r.code < 600:
+		return r.code/100 - 2
+	default:
+		return 8
+	}
+}
+
+// SelfMetrics are the figures of this sender, for the exporter's own series.
+func (s *Sender) SelfMetrics() []collectors.SelfMetric {
+	counter := func(name, help, unit string, v *atomic.Int64, labels ...collectors.Label) collectors.SelfMetric {
+		return collectors.SelfMetric{
+			Metric: collectors.Metric{Name: "ticktier_exporter_remote_write_" + name, Help: help, Unit: unit, Type: collectors.Counter},
+			Labels: append(labels, collectors.Label{Name: "url", Value: s.name}),
+			Read:   func() (int64, bool) { return v.Load(), true },
+		}
+	}
+	out := []collectors.SelfMetric{
+		counter("samples_total", "Samples that the receiver accepted, staleness markers included.", "", &s.stats.samples),
+		counter("samples_rejected_total", "Samples that the receiver refused for good.", "", &s.stats.rejected),
+		counter("samples_unconfirmed_total", "Samples that the receiver accepted without saying that it wrote them.", "", &s.stats.unconfirmed),
+		counter("ticks_lost_total", "Ticks that were evicted from the ring before they could be sent.", "", &s.stats.lostTicks),
+		counter("bytes_total", "Bytes of request bodies that were answered, compressed.", "bytes", &s.stats.bytes),
+		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
+		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),
+		s.gauge("protocol", "Remote-write version in use: 2 or 1.", "", collectors.Unsigned, 0, s.stats.protocol.Load),
+	}
+	for i := range codes {
+		out = append(out, counter("requests_total", "Requests by class of reply; error is none.", "", &s.stats.requests[i],
+			collectors.Label{Name: "code", Value: codes[i]}))
+	}
+	return out
+}
+
+func (s *Sender) gauge(name, help, unit string, kind collectors.Kind, div float64, read func() int64) collectors.SelfMetric {
+	return collectors.SelfMetric{
+		Metric: collectors.Metric{Name: "ticktier_exporter_remote_write_" + name, Help: help, Unit: unit,
+			Type: collectors.Gauge, Kind: kind, Div: div},
+		Labels: []collectors.Label{{Name: "url", Value: s.name}},
+		Read:   func() (int64, bool) { v := read(); return v, v != math.MinInt64 },
+	}
+}
+
+// lag is the age of the newest delivered tick in ns, math.MinInt64 before any was.
+func (s *Sender) lag() int64 {
+	t := s.stats.newest.Load()
+	if t == math.MinInt64 {
+		return t
+	}
+	return max(0, s.cfg.Now()-t)
+}
