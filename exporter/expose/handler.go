@@ -1,0 +1,86 @@
+package expose
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/frame"
+)
+
+// Latest gives the newest tick; *ring.Ring is one.
+type Latest interface {
+	// Latest copies the newest tick into t and reuses its slices. It returns
+	// false while there is none.
+	Latest(t *frame.Tick) bool
+}
+
+// Config is what a Handler needs.
+type Config struct {
+	Latest Latest
+	Schema *collectors.Schema
+	// Pprof adds /debug/pprof.
+	Pprof bool
+}
+
+// Handler makes the exporter's HTTP handler. It is safe for concurrent use.
+func Handler(c Config) (http.Handler, error) {
+	if c.Latest == nil || c.Schema == nil {
+		return nil, errors.New("expose: Latest and Schema are needed")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", &metrics{latest: c.Latest, schema: c.Schema})
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusOK, "ok\n")
+	})
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		var t frame.Tick
+		if !c.Latest.Latest(&t) {
+			plain(w, http.StatusServiceUnavailable, "not ready: no tick was taken yet\n")
+			return
+		}
+		plain(w, http.StatusOK, "ready\n")
+	})
+	if c.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, index(c.Pprof))
+	})
+	return mux, nil
+}
+
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	io.WriteString(w, text)
+}
+
+// index is the page at /.
+func index(pprof bool) string {
+	page := `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>ticktier-exporter</title></head>
+<body>
+<h1>ticktier-exporter</h1>
+<ul>
+<li><a href="/metrics">/metrics</a>: the newest value of every series</li>
+<li><a href="/-/healthy">/-/healthy</a>: the process is there</li>
+<li><a href="/-/ready">/-/ready</a>: ticks are being taken</li>
+`
+	if pprof {
+		page += `<li><a href="/debug/pprof/">/debug/pprof/</a>: profiles</li>
+`
+	}
+	return page + `</ul>
+</body>
+</html>
+`
+}

@@ -1,0 +1,74 @@
+package expose
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/frame"
+)
+
+// metrics answers scrapes. A scrape formats numbers only: all else is in the table,
+// which is made anew when the schema grew.
+type metrics struct {
+	latest Latest
+	schema *collectors.Schema
+
+	table   atomic.Pointer[table]
+	scratch sync.Pool // of *scratch
+}
+
+// scratch is what one scrape needs and the next one reuses.
+type scratch struct {
+	tick frame.Tick
+	body []byte
+}
+
+func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s, _ := m.scratch.Get().(*scratch)
+	if s == nil {
+		s = new(scratch)
+	}
+	defer m.scratch.Put(s)
+
+	contentType, open := negotiate(r.Header.Values("Accept"))
+	s.body = m.render(s.body[:0], &s.tick, open)
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Add("Vary", "Accept, Accept-Encoding")
+	if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		h.Set("Content-Length", strconv.Itoa(len(s.body)))
+		w.Write(s.body)
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	if r.Method == http.MethodHead {
+		return
+	}
+	// Stateless compression keeps no memory between scrapes; a deflate state is
+	// as large as the rest of the exporter's heap.
+	z, err := gzip.NewWriterLevel(w, gzip.StatelessCompression)
+	if err != nil {
+		panic("BUG: expose: " + err.Error())
+	}
+	z.Write(s.body)
+	z.Close()
+}
+
+// render appends the exposition of the newest tick.
+func (m *metrics) render(dst []byte, tick *frame.Tick, open bool) []byte {
+	if !m.latest.Latest(tick) {
+		tick.Values, tick.Present = tick.Values[:0], tick.Present[:0]
+	}
+	// The schema is read after the tick, so it knows at least the tick's slots.
+	t := m.table.Load()
+	if t == nil || len(t.series) != m.schema.Len() {
+		t = newTable(m.schema.Series())
+		m.table.Store(t)
+	}
+	return t.append(dst, tick, open)
+}
