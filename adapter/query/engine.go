@@ -1,0 +1,110 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Engine evaluates PromQL over all tiers: Prometheus' engine, with every query
+// planned and rewritten first. Over any other Queryable than this package's it is
+// Prometheus' engine unchanged. It is safe for concurrent use.
+type Engine struct {
+	inner   *promql.Engine
+	subStep func(rangeMillis int64) int64
+	// rewriteAll rewrites selectors that read raw samples only too, so that tests
+	// can compare both ways.
+	rewriteAll bool
+}
+
+var _ promql.QueryEngine = &Engine{}
+
+// NewInstantQuery implements promql.QueryEngine.
+func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
+	p, ok := e.planned(ctx, q)
+	if !ok {
+		return e.inner.NewInstantQuery(ctx, q, opts, qs, ts)
+	}
+	qry, err := e.inner.NewInstantQuery(ctx, p, opts, qs, ts)
+	if err != nil {
+		return nil, err
+	}
+	return e.plan(p, qry)
+}
+
+// NewRangeQuery implements promql.QueryEngine.
+func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
+	p, ok := e.planned(ctx, q)
+	if !ok {
+		return e.inner.NewRangeQuery(ctx, q, opts, qs, start, end, interval)
+	}
+	qry, err := e.inner.NewRangeQuery(ctx, p, opts, qs, start, end, interval)
+	if err != nil {
+		return nil, err
+	}
+	return e.plan(p, qry)
+}
+
+// planned makes the Queryable of one query over q, where q has tiers.
+func (e *Engine) planned(ctx context.Context, q storage.Queryable) (*planned, bool) {
+	t, ok := q.(interface{ tiers() *Queryable })
+	if !ok {
+		return nil, false
+	}
+	tq := t.tiers()
+	return &planned{q: tq, opts: optionsFrom(ctx), srcs: tq.sources()}, true
+}
+
+// plan chooses what the selectors of qry read, and rewrites it.
+func (e *Engine) plan(p *planned, qry promql.Query) (promql.Query, error) {
+	stmt, ok := qry.Statement().(*parser.EvalStmt)
+	if !ok {
+		qry.Close()
+		return nil, fmt.Errorf("plan the query: unexpected statement %T", qry.Statement())
+	}
+	if err := refuseReserved(stmt.Expr); err != nil {
+		qry.Close()
+		return nil, err
+	}
+	e.rewrite(p, stmt)
+	return &query{Query: qry, p: p}, nil
+}
+
+// query is a planned query.
+type query struct {
+	promql.Query
+	p *planned
+}
+
+// Exec adds to the engine's answer what the plan has to say about it.
+func (q *query) Exec(ctx context.Context) *promql.Result {
+	res := q.Query.Exec(ctx)
+	res.Warnings.Merge(q.p.annotations())
+	return res
+}
+
+// slots bounds how many queries run at once. It implements promql.QueryTracker.
+type slots chan struct{}
+
+func (s slots) GetMaxConcurrent() int { return cap(s) }
+func (s slots) Delete(int)            { <-s }
+func (s slots) Close() error          { return nil }
+
+func (s slots) Insert(ctx context.Context, _ string) (int, error) {
+	select {
+	case s <- struct{}{}:
+		return 0, nil
+	case <-ctx.Done():
+	}
+	// The engine's own words for either, which the API tells apart by type.
+	const where = "query queue"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return 0, promql.ErrQueryTimeout(where)
+	}
+	return 0, promql.ErrQueryCanceled(where)
+}

@@ -1,0 +1,181 @@
+package query
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/ticktier/ticktier/adapter/store"
+)
+
+// rawPart holds the raw samples of one range at a time. Ranges only move forward.
+type rawPart struct {
+	it     chunkenc.Iterator
+	floats []promql.FPoint
+	hists  []promql.HPoint
+	kind   chunkenc.ValueType // of the sample that it stands on, not yet taken
+	begun  bool
+}
+
+func (p *rawPart) len() int { return len(p.floats) + len(p.hists) }
+
+// load makes floats and hists those in (lo, hi]. Staleness markers are left out.
+func (p *rawPart) load(lo, hi int64) error {
+	p.drop(lo)
+	switch {
+	case !p.begun:
+		p.begun = true
+		p.kind = p.it.Seek(lo + 1)
+	case p.kind != chunkenc.ValNone && p.it.AtT() <= lo:
+		p.kind = p.it.Seek(lo + 1)
+	}
+	for p.kind != chunkenc.ValNone && p.it.AtT() <= hi {
+		p.take()
+		p.kind = p.it.Next()
+	}
+	if p.kind == chunkenc.ValNone {
+		return p.it.Err()
+	}
+	return nil
+}
+
+// drop forgets the samples up to lo.
+func (p *rawPart) drop(lo int64) {
+	n := 0
+	for n < len(p.floats) && p.floats[n].T <= lo {
+		n++
+	}
+	p.floats = append(p.floats[:0], p.floats[n:]...)
+	n = 0
+	for n < len(p.hists) && p.hists[n].T <= lo {
+		n++
+	}
+	p.hists = append(p.hists[:0], p.hists[n:]...)
+}
+
+func (p *rawPart) take() {
+	if p.kind == chunkenc.ValFloat {
+		if t, v := p.it.At(); !value.IsStaleNaN(v) {
+			p.floats = append(p.floats, promql.FPoint{T: t, F: v})
+		}
+		return
+	}
+	if t, h := p.it.AtFloatHistogram(nil); !value.IsStaleNaN(h.Sum) {
+		p.hists = append(p.hists, promql.HPoint{T: t, H: h})
+	}
+}
+
+// bucket is what the columns that were read say of one window.
+type bucket struct {
+	start                        int64
+	count, sum, min, max, resets float64
+	firstT, lastT                int64
+	first, last, corrected       float64
+	points                       int // counter samples seen
+}
+
+// increase is what a counter grew from its first to its last sample.
+func (b *bucket) increase() float64 { return b.last - b.first + b.corrected }
+
+// bucketPart holds the buckets of one stretch.
+type bucketPart struct {
+	bs  []bucket
+	res int64
+	i   int // the first bucket whose window ends after the range's start
+}
+
+// seek moves to the range [lo, hi) and reports whether there is a bucket in it.
+// Ranges only move forward.
+func (p *bucketPart) seek(lo, hi int64) bool {
+	for p.i < len(p.bs) && p.bs[p.i].start+p.res <= lo {
+		p.i++
+	}
+	return p.i < len(p.bs) && p.bs[p.i].start < hi
+}
+
+// each gives the buckets that overlap [lo, hi).
+func (p *bucketPart) each(lo, hi int64, f func(b *bucket, res int64)) {
+	for i := p.i; i < len(p.bs) && p.bs[i].start < hi; i++ {
+		f(&p.bs[i], p.res)
+	}
+}
+
+// readBuckets reads the columns of a stretch, which are those of s.
+func readBuckets(s *selector, cols []storage.Series, res int64) ([]bucket, error) {
+	var out []bucket
+	for c, series := range cols {
+		if series == nil {
+			continue
+		}
+		i := 0
+		it := series.Iterator(nil)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if vt != chunkenc.ValFloat {
+				continue
+			}
+			t, v := it.At()
+			if value.IsStaleNaN(v) {
+				continue
+			}
+			start := floorTo(t, res)
+			if c == 0 {
+				if n := len(out); n == 0 || out[n-1].start != start {
+					out = append(out, bucket{start: start, count: math.NaN()})
+				}
+				out[len(out)-1].set(s.cols[c], t, v)
+				continue
+			}
+			for i < len(out) && out[i].start < start {
+				i++
+			}
+			if i < len(out) && out[i].start == start {
+				out[i].set(s.cols[c], t, v)
+			}
+		}
+		if it.Err() != nil {
+			return nil, it.Err()
+		}
+	}
+	return out, nil
+}
+
+// set takes one sample of the column agg.
+func (b *bucket) set(agg store.Agg, t int64, v float64) {
+	switch agg {
+	case store.Count:
+		b.count = v
+	case store.Sum:
+		b.sum = v
+	case store.Min:
+		b.min = v
+	case store.Max:
+		b.max = v
+	case store.Resets:
+		b.resets = v
+	case store.Counter:
+		if b.points == 0 {
+			b.first, b.firstT = v, t
+		} else if v < b.last {
+			b.corrected += b.last
+		}
+		b.last, b.lastT = v, t
+		b.points++
+	}
+}
+
+// counterName reports whether a name is that of a counter, by the engine's rule.
+func counterName(name string) bool {
+	for _, suffix := range []string{"_total", "_sum", "_count", "_bucket"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+func msToDuration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

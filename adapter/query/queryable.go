@@ -1,0 +1,168 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/ticktier/ticktier/adapter/store"
+)
+
+// Queryable is all tiers as one storage. Engine plans queries over it; other
+// readers get raw samples and, where those have expired, what the tiers hold. It
+// is safe for concurrent use.
+type Queryable struct {
+	raw        Raw
+	folded     []Tier
+	names      []string // of the sources, raw first
+	lookback   int64    // ms
+	maxSamples int
+}
+
+var _ storage.SampleAndChunkQueryable = &Queryable{}
+
+func newQueryable(c Config) *Queryable {
+	q := &Queryable{raw: c.Raw, folded: c.Tiers, lookback: ms(c.LookbackDelta), maxSamples: c.MaxSamples}
+	for _, s := range q.sources() {
+		q.names = append(q.names, sourceName(s))
+	}
+	return q
+}
+
+func (q *Queryable) tiers() *Queryable { return q }
+
+// sources looks at what each source holds now.
+func (q *Queryable) sources() []source {
+	out := []source{{res: 1, from: q.raw.MinTime(), to: math.MaxInt64}}
+	for _, t := range q.folded {
+		res := t.Resolution()
+		s := source{res: res, from: math.MaxInt64, to: math.MaxInt64}
+		if from := t.MinTime(); from != math.MaxInt64 {
+			s.from, s.to = floorTo(from, res), floorTo(t.Watermark(), res)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Querier implements storage.Queryable.
+func (q *Queryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{q: q, mint: mint, maxt: maxt, srcs: q.sources()}, nil
+}
+
+// ChunkQuerier implements storage.ChunkQueryable.
+func (q *Queryable) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	return &chunkQuerier{querier{q: q, mint: mint, maxt: maxt, srcs: q.sources()}}, nil
+}
+
+// open opens the reader of one aggregate of a source. agg does not matter to raw.
+func (q *Queryable) open(src int, mint, maxt int64, agg store.Agg, fill int64) (storage.Querier, error) {
+	var (
+		sub storage.Querier
+		err error
+	)
+	if src == rawSource {
+		sub, err = q.raw.Querier(mint, maxt)
+	} else {
+		sub, err = q.folded[src-1].Querier(mint, maxt, agg, fill)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s samples: %w", q.names[src], err)
+	}
+	return sub, nil
+}
+
+// planned is the Queryable of one query.
+type planned struct {
+	q    *Queryable
+	opts *options
+	srcs []source
+	// selectors is filled before the query runs.
+	selectors []*selector
+
+	mu     sync.Mutex
+	annots annotations.Annotations
+	used   map[int]bool
+}
+
+// Querier implements storage.Queryable.
+func (p *planned) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{q: p.q, mint: mint, maxt: maxt, srcs: p.srcs, plan: p}, nil
+}
+
+// add merges annotations that come up while the query runs.
+func (p *planned) add(a annotations.Annotations) {
+	if len(a) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.annots.Merge(a)
+}
+
+// read notes that s got series from a stretch, and what has to be said about that.
+func (p *planned) read(s *selector, st stretch) {
+	p.opts.use(st.src)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used == nil {
+		p.used = map[int]bool{}
+	}
+	p.used[st.src] = true
+	if s == nil || st.src == rawSource {
+		return
+	}
+	res, name := p.srcs[st.src].res, p.q.names[st.src]
+	if s.inexact {
+		p.annots.Add(inexactWarning(s, name))
+	}
+	if s.rng > 0 && s.rng < s.minBuckets*res && !(s.exactAt(res)) {
+		p.annots.Add(shortRangeWarning(s, name))
+	}
+	if s.rng == 0 && s.grid.step < res {
+		p.annots.Add(coarseInfo(name))
+	}
+}
+
+// exactAt reports whether every range of s is made of whole windows of res ms.
+func (s *selector) exactAt(res int64) bool {
+	return s.shape == asWindows && s.rng%res == 0 && s.grid.first%res == 0 && s.grid.step%res == 0
+}
+
+// annotations is what there is to say about the answer.
+func (p *planned) annotations() annotations.Annotations {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := annotations.Annotations{}
+	out.Merge(p.annots)
+	for src := range p.used {
+		if src != rawSource {
+			out.Add(tiersInfo(p.opts.names(p.q)))
+			break
+		}
+	}
+	return out
+}
+
+func inexactWarning(s *selector, tier string) error {
+	what := s.fn + "()"
+	if s.fn == "" {
+		what = "a range without a function"
+	}
+	return fmt.Errorf("%w: %s cannot be answered exactly from %s buckets and is an estimate", annotations.PromQLWarning, what, tier)
+}
+
+func shortRangeWarning(s *selector, tier string) error {
+	return fmt.Errorf("%w: the range of %s() is shorter than what the %s tier resolves, and nothing finer exists for all of the time asked for: the answer is spread over whole buckets", annotations.PromQLWarning, s.fn, tier)
+}
+
+func coarseInfo(tier string) error {
+	return fmt.Errorf("%w: values come from %s buckets, which are wider than the step", annotations.PromQLInfo, tier)
+}
+
+func tiersInfo(names string) error {
+	return fmt.Errorf("%w: answered from tiers %s", annotations.PromQLInfo, names)
+}

@@ -1,0 +1,315 @@
+package query
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// plainSeries is a series of a reader that is not planned: the samples of its
+// stretches one after the other.
+type plainSeries struct {
+	*joined
+	stretches []stretch
+}
+
+func (s *plainSeries) Labels() labels.Labels { return s.lset }
+
+func (s *plainSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
+	var parts []chunkenc.Iterator
+	for i, cols := range s.parts {
+		if cols != nil {
+			parts = append(parts, bound(cols[0].Iterator(nil), s.stretches[i]))
+		}
+	}
+	return newConcat(parts)
+}
+
+// plannedSeries is a series of a planned selector.
+type plannedSeries struct {
+	*joined
+	ctx  context.Context
+	sel  *selector
+	plan *planned
+}
+
+func (s *plannedSeries) Labels() labels.Labels { return s.lset }
+
+func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
+	if s.sel.shape == asWindows {
+		return newWindows(s)
+	}
+	var parts []chunkenc.Iterator
+	for i, cols := range s.parts {
+		st := s.sel.stretches[i]
+		switch {
+		case cols == nil:
+		case st.src == rawSource:
+			parts = append(parts, bound(cols[0].Iterator(nil), st))
+		default:
+			parts = append(parts, s.bucketIterator(cols, st))
+		}
+	}
+	return newConcat(parts)
+}
+
+// bucketIterator gives the samples that stand for the buckets of a stretch.
+func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunkenc.Iterator {
+	res := s.plan.srcs[st.src].res
+	points, err := readColumn(cols[0], res)
+	if err != nil {
+		return &listIterator{err: err, i: -1}
+	}
+	var list []sample
+	if s.sel.shape == asInstants {
+		list = instants(points, s.sel, st, res)
+	} else {
+		list = spread(points, s.sel, st, res)
+	}
+	return &listIterator{list: list, i: -1}
+}
+
+// sample is one float sample.
+type sample struct {
+	t int64
+	v float64
+}
+
+// readColumn reads one aggregate: the first sample of every bucket, at the start
+// of its window, and staleness markers, which stand at the start of the window
+// after the one that they end.
+func readColumn(s storage.Series, res int64) ([]sample, error) {
+	var out []sample
+	it := s.Iterator(nil)
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if w := floorTo(t, res); len(out) == 0 || out[len(out)-1].t != w || value.IsStaleNaN(out[len(out)-1].v) {
+			out = append(out, sample{w, v})
+		}
+	}
+	return out, it.Err()
+}
+
+// instants makes the samples of a selector without a range: a bucket's value holds
+// for the evaluation times within its window, and for those that follow within the
+// look-back unless the series ended.
+func instants(points []sample, s *selector, st stretch, res int64) []sample {
+	out := make([]sample, 0, len(points)+8)
+	for _, p := range points {
+		if value.IsStaleNaN(p.v) {
+			out = endAt(out, min(p.t, st.to-1), p.v)
+			continue
+		}
+		last := p.t + res - 1
+		for k := s.grid.after(p.t); k < s.grid.n() && s.grid.at(k) < last; k++ {
+			out = append(out, sample{s.grid.at(k), p.v})
+		}
+		out = append(out, sample{last, p.v})
+	}
+	return out
+}
+
+// endAt appends a staleness marker at t; a sample at that very time is moved a
+// millisecond back to make room.
+func endAt(out []sample, t int64, stale float64) []sample {
+	if n := len(out); n > 0 && out[n-1].t == t {
+		out[n-1].t--
+		if n > 1 && out[n-2].t >= out[n-1].t {
+			out = slices.Delete(out, n-2, n-1)
+		}
+	}
+	return append(out, sample{t, stale})
+}
+
+// spread makes the samples of a selector whose function the engine computes: one
+// for each bucket, at the last millisecond of its window, and where that is too
+// few for the range, more in between.
+func spread(points []sample, s *selector, st stretch, res int64) []sample {
+	points = slices.DeleteFunc(points, func(p sample) bool { return value.IsStaleNaN(p.v) })
+	ends := make([]sample, len(points))
+	for i, p := range points {
+		ends[i] = sample{p.t + res - 1, p.v}
+	}
+	switch {
+	case s.linear && s.rng < 2*res:
+		return interpolate(ends, s, res)
+	case s.rng < res:
+		return repeat(ends, s, res)
+	}
+	return ends
+}
+
+// repeat adds to each bucket its value at the evaluation times within its window.
+func repeat(ends []sample, s *selector, res int64) []sample {
+	var out []sample
+	for _, e := range ends {
+		for k := s.grid.after(e.t - res); k < s.grid.n() && s.grid.at(k) < e.t; k++ {
+			out = append(out, sample{s.grid.at(k), e.v})
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// interpolate adds values on straight lines between neighbouring buckets, at both
+// ends of each range.
+func interpolate(ends []sample, s *selector, res int64) []sample {
+	var times []int64
+	for k := range s.grid.n() {
+		times = append(times, s.grid.at(k), s.grid.at(k)-s.rng+1)
+	}
+	slices.Sort(times)
+	times = slices.Compact(times)
+	var out []sample
+	for i, e := range ends {
+		if i > 0 && e.t-ends[i-1].t == res {
+			a := ends[i-1]
+			from := sort.Search(len(times), func(k int) bool { return times[k] > a.t })
+			for _, t := range times[from:] {
+				if t >= e.t {
+					break
+				}
+				out = append(out, sample{t, a.v + (e.v-a.v)*float64(t-a.t)/float64(res)})
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// listIterator iterates over samples. It implements chunkenc.Iterator.
+type listIterator struct {
+	list []sample
+	i    int
+	err  error
+}
+
+func (it *listIterator) Next() chunkenc.ValueType { it.i++; return it.kind() }
+
+func (it *listIterator) kind() chunkenc.ValueType {
+	if it.i >= len(it.list) {
+		return chunkenc.ValNone
+	}
+	return chunkenc.ValFloat
+}
+
+func (it *listIterator) Seek(t int64) chunkenc.ValueType {
+	it.i = max(it.i, 0)
+	rest := it.list[min(it.i, len(it.list)):]
+	it.i += sort.Search(len(rest), func(k int) bool { return rest[k].t >= t })
+	return it.kind()
+}
+
+func (it *listIterator) At() (int64, float64) { return it.list[it.i].t, it.list[it.i].v }
+func (it *listIterator) AtT() int64           { return it.list[it.i].t }
+func (it *listIterator) AtST() int64          { return 0 }
+func (it *listIterator) Err() error           { return it.err }
+
+func (it *listIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
+	return it.AtT(), nil
+}
+
+func (it *listIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	return it.AtT(), nil
+}
+
+// bounded drops the samples of an iterator that lie outside of a stretch.
+type bounded struct {
+	chunkenc.Iterator
+	from, to int64
+}
+
+func bound(it chunkenc.Iterator, st stretch) chunkenc.Iterator {
+	return &bounded{it, st.from, st.to}
+}
+
+func (b *bounded) Next() chunkenc.ValueType {
+	vt := b.Iterator.Next()
+	for vt != chunkenc.ValNone && b.AtT() < b.from {
+		vt = b.Iterator.Next()
+	}
+	return b.within(vt)
+}
+
+func (b *bounded) Seek(t int64) chunkenc.ValueType {
+	return b.within(b.Iterator.Seek(max(t, b.from)))
+}
+
+func (b *bounded) within(vt chunkenc.ValueType) chunkenc.ValueType {
+	if vt != chunkenc.ValNone && b.AtT() >= b.to {
+		return chunkenc.ValNone
+	}
+	return vt
+}
+
+// concat puts iterators of ascending stretches one after the other. A sample that
+// is not after the one before it is dropped.
+type concat struct {
+	parts []chunkenc.Iterator
+	i     int
+	last  int64
+	kind  chunkenc.ValueType
+}
+
+func newConcat(parts []chunkenc.Iterator) *concat {
+	return &concat{parts: parts, last: math.MinInt64}
+}
+
+func (c *concat) Next() chunkenc.ValueType {
+	return c.step(func(it chunkenc.Iterator) chunkenc.ValueType { return it.Next() })
+}
+
+func (c *concat) Seek(t int64) chunkenc.ValueType {
+	if c.kind != chunkenc.ValNone && c.last >= t {
+		return c.kind
+	}
+	return c.step(func(it chunkenc.Iterator) chunkenc.ValueType { return it.Seek(t) })
+}
+
+func (c *concat) step(advance func(chunkenc.Iterator) chunkenc.ValueType) chunkenc.ValueType {
+	for ; c.i < len(c.parts); c.i++ {
+		it := c.parts[c.i]
+		vt := advance(it)
+		for vt != chunkenc.ValNone && it.AtT() <= c.last {
+			vt = it.Next()
+		}
+		if vt != chunkenc.ValNone {
+			c.last, c.kind = it.AtT(), vt
+			return vt
+		}
+		if it.Err() != nil {
+			break
+		}
+	}
+	c.kind = chunkenc.ValNone
+	return c.kind
+}
+
+func (c *concat) Err() error {
+	if c.i < len(c.parts) {
+		return c.parts[c.i].Err()
+	}
+	return nil
+}
+
+func (c *concat) At() (int64, float64) { return c.parts[c.i].At() }
+func (c *concat) AtT() int64           { return c.last }
+func (c *concat) AtST() int64          { return c.parts[c.i].AtST() }
+
+func (c *concat) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
+	return c.parts[c.i].AtHistogram(h)
+}
+
+func (c *concat) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	return c.parts[c.i].AtFloatHistogram(h)
+}

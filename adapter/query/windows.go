@@ -1,0 +1,211 @@
+package query
+
+import (
+	"context"
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// windows iterates over the answers of a range function for one series: one
+// sample for each evaluation time at which there is an answer. It implements
+// chunkenc.Iterator. A range that holds raw samples only is left to Prometheus'
+// own function; others are folded from buckets and raw samples (total.go).
+type windows struct {
+	ctx  context.Context
+	s    *plannedSeries
+	sel  *selector
+	next int64 // number of the evaluation time to compute next
+
+	parts []part
+	raw   func(vals promql.Matrix, ts int64) promql.Vector // Prometheus' function
+
+	t    int64
+	kind chunkenc.ValueType
+	f    float64
+	h    *histogram.FloatHistogram
+	err  error
+
+	nonCounter bool
+}
+
+// part is what one stretch holds of a series: one of both.
+type part struct {
+	raw     *rawPart
+	buckets *bucketPart
+}
+
+func newWindows(s *plannedSeries) *windows {
+	w := &windows{ctx: s.ctx, s: s, sel: s.sel}
+	for i, cols := range s.parts {
+		st := s.sel.stretches[i]
+		switch {
+		case cols == nil:
+		case st.src == rawSource:
+			w.parts = append(w.parts, part{raw: &rawPart{it: bound(cols[0].Iterator(nil), st)}})
+		default:
+			bs, err := readBuckets(s.sel, cols, s.plan.srcs[st.src].res)
+			if err != nil {
+				w.err = err
+			}
+			w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: s.plan.srcs[st.src].res}})
+		}
+	}
+	w.raw = w.rawFunction()
+	return w
+}
+
+// rawFunction is Prometheus' own function, as the engine would call it.
+func (w *windows) rawFunction() func(promql.Matrix, int64) promql.Vector {
+	call := promql.FunctionCalls[w.sel.fn]
+	args := parser.Expressions{&parser.MatrixSelector{
+		VectorSelector: &parser.VectorSelector{PosRange: w.sel.pos},
+		Range:          msToDuration(w.sel.rng),
+		EndPos:         w.sel.pos.End,
+	}}
+	enh := &promql.EvalNodeHelper{LookbackDelta: msToDuration(w.sel.lookback)}
+	return func(vals promql.Matrix, ts int64) promql.Vector {
+		enh.Ts, enh.Out = ts, enh.Out[:0]
+		out, annots := call(nil, vals, args, enh)
+		w.s.plan.add(annots)
+		return out
+	}
+}
+
+func (w *windows) Next() chunkenc.ValueType {
+	n := w.sel.grid.n()
+	for ; w.err == nil && w.next < n; w.next++ {
+		if w.next%64 == 0 {
+			if w.err = w.ctx.Err(); w.err != nil {
+				break
+			}
+		}
+		if w.compute(w.sel.grid.at(w.next)) {
+			w.next++
+			return w.kind
+		}
+	}
+	w.kind = chunkenc.ValNone
+	return w.kind
+}
+
+func (w *windows) Seek(t int64) chunkenc.ValueType {
+	if w.kind != chunkenc.ValNone && w.t >= t {
+		return w.kind
+	}
+	w.next = max(w.next, w.sel.grid.after(t-1))
+	return w.Next()
+}
+
+// compute answers the range that ends at t, and reports whether there is an answer.
+func (w *windows) compute(t int64) bool {
+	lo := t - w.sel.rng
+	var tot total
+	tot.init(w.sel, lo, t)
+	rawOnly := true
+	var alone *rawPart
+	held := 0
+	for _, p := range w.parts {
+		if p.raw != nil {
+			if w.err = p.raw.load(lo, t); w.err != nil {
+				return false
+			}
+			if n := p.raw.len(); n > 0 {
+				held += n
+				alone = p.raw
+			}
+			continue
+		}
+		if p.buckets.seek(lo, t) {
+			rawOnly = false
+		}
+	}
+	if held > w.s.plan.q.maxSamples {
+		w.err = promql.ErrTooManySamples(w.sel.fn + "()")
+		return false
+	}
+	if rawOnly {
+		return alone != nil && w.computeRaw(t, alone)
+	}
+	for _, p := range w.parts {
+		if p.raw != nil {
+			tot.addRaw(p.raw.floats)
+		} else {
+			p.buckets.each(lo, t, tot.addBucket)
+		}
+	}
+	f, ok := tot.answer()
+	if !ok {
+		return false
+	}
+	if math.IsNaN(f) {
+		f = math.Float64frombits(value.NormalNaN)
+	}
+	w.t, w.kind, w.f, w.h = t, chunkenc.ValFloat, f, nil
+	w.checkCounter()
+	return true
+}
+
+// computeRaw answers from raw samples of one stretch. Two stretches of raw samples
+// never meet without a stretch of buckets in between that is wider than a range
+// with no bucket in it, except where that series has a gap: then they are joined.
+func (w *windows) computeRaw(t int64, last *rawPart) bool {
+	floats, hists := last.floats, last.hists
+	for i := len(w.parts) - 1; i >= 0; i-- {
+		if p := w.parts[i].raw; p != nil && p != last && p.len() > 0 {
+			floats = append(append([]promql.FPoint{}, p.floats...), floats...)
+			hists = append(append([]promql.HPoint{}, p.hists...), hists...)
+		}
+	}
+	out := w.raw(promql.Matrix{{Metric: w.s.lset, Floats: floats, Histograms: hists}}, t)
+	if len(out) == 0 {
+		return false
+	}
+	w.t, w.f, w.h = t, out[0].F, out[0].H
+	w.kind = chunkenc.ValFloat
+	if w.h != nil {
+		w.kind = chunkenc.ValFloatHistogram
+	} else {
+		w.checkCounter()
+	}
+	return true
+}
+
+// checkCounter says once, as the engine does, that a rate of what is not named
+// like a counter may be a mistake.
+func (w *windows) checkCounter() {
+	if w.nonCounter || (w.sel.fn != "rate" && w.sel.fn != "increase") {
+		return
+	}
+	w.nonCounter = true
+	name := w.s.lset.Get("__name__")
+	if name == "" || counterName(name) {
+		return
+	}
+	var a annotations.Annotations
+	a.Add(annotations.NewPossibleNonCounterInfo(name, w.sel.pos))
+	w.s.plan.add(a)
+}
+
+func (w *windows) At() (int64, float64) { return w.t, w.f }
+func (w *windows) AtT() int64           { return w.t }
+func (w *windows) AtST() int64          { return 0 }
+func (w *windows) Err() error           { return w.err }
+
+// AtHistogram is not needed by the engine, which asks for float histograms.
+func (w *windows) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
+	return w.t, nil
+}
+
+func (w *windows) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	if h == nil {
+		return w.t, w.h.Copy()
+	}
+	w.h.CopyTo(h)
+	return w.t, h
+}
