@@ -152,11 +152,6 @@ func (o *Out) CopyTo(dst *Row) {
 	}
 }
 
-// ClearIn marks every series of the source absent in dst, as far as dst reaches.
-func (o *Out) ClearIn(dst *Row) {
-	for _, s := range o.slots {
-		if int(s) < len(dst.Values) {
-			dst.Clear(int(s))
-		}
-	}
-}
+// Slots are those of the source's series so far. The slice must not be written to;
+// it stays valid, and as long, while the source adds more.
+func (o *Out) Slots() []int32 { return o.slots[:len(o.slots):len(o.slots)] }
