@@ -1,0 +1,198 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+)
+
+// Config is the exporter's configuration. Kong reads it from flags and from the
+// environment; a flag's name is that of its tag. Lists are given by repeating the
+// flag or, as the environment has to, in one value with spaces or commas between.
+type Config struct {
+	Listen string `help:"Address to serve /metrics on; empty for none." default:":9747" placeholder:"ADDR"`
+	Rate   int    `help:"Ticks a second, 1 to 1000." default:"10" placeholder:"HZ"`
+
+	PathProcfs string `name:"path.procfs" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
+	PathSysfs  string `name:"path.sysfs" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
+	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
+
+	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication." placeholder:"URL" group:"push"`
+	RemoteWriteInterval time.Duration `name:"remote-write.interval" help:"Time between two pushes." default:"5s" placeholder:"TIME" group:"push"`
+	RemoteWriteTimeout  time.Duration `name:"remote-write.timeout" help:"Longest a push may take." default:"30s" placeholder:"TIME" group:"push"`
+	RemoteWriteProtocol string        `name:"remote-write.protocol" help:"Remote-write version: 2.0, 1.0, or auto for 2.0 where the receiver knows it." enum:"auto,2.0,1.0" default:"auto" placeholder:"VERSION" group:"push"`
+
+	RemoteWriteHeader       []string `name:"remote-write.header" sep:"none" help:"Header to send with pushes; may be repeated." placeholder:"NAME=VALUE" group:"push"`
+	RemoteWriteTokenFile    string   `name:"remote-write.bearer-token-file" help:"File with a bearer token for all receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteUsername     string   `name:"remote-write.username" help:"User for basic authentication at all receivers." placeholder:"NAME" group:"push"`
+	RemoteWritePasswordFile string   `name:"remote-write.password-file" help:"File with the password of --remote-write.username; it is read again when it changes." placeholder:"FILE" group:"push"`
+
+	RemoteWriteStaleOnStop bool `name:"remote-write.stale-on-stop" help:"End every series with a staleness marker at a clean stop." default:"true" negatable:"" group:"push"`
+
+	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
+
+	RingMaxBytes Bytes `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
+
+	ShutdownTimeout time.Duration `name:"shutdown.timeout" help:"How long to go on pushing what is left at a stop." default:"5s" placeholder:"TIME"`
+	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof."`
+
+	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`
+
+	CheckConfig bool `name:"check-config" help:"Check the configuration and stop."`
+}
+
+const (
+	// MaxRate is the highest rate: a tick carries milliseconds.
+	MaxRate = 1000
+	// MinRingBytes is the smallest ring, sixteen frames of 4 KiB.
+	MinRingBytes = 64 << 10
+	// MaxRingBytes keeps a mistyped size from being asked of the machine.
+	MaxRingBytes = 64 << 30
+)
+
+// Validate puts lists apart and says everything that is wrong, by the names of the
+// flags.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if c.Listen != "" {
+		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+			bad("--listen: %q is no address: %w", c.Listen, err)
+		}
+	}
+	if c.Rate < 1 || c.Rate > MaxRate {
+		bad("--rate: %d is not between 1 and %d", c.Rate, MaxRate)
+	}
+	if c.RingMaxBytes < MinRingBytes || c.RingMaxBytes > MaxRingBytes {
+		bad("--ring.max-bytes: %s is not between %s and %s", c.RingMaxBytes, Bytes(MinRingBytes), Bytes(MaxRingBytes))
+	}
+	if c.ShutdownTimeout < 0 {
+		bad("--shutdown.timeout: %s is negative", c.ShutdownTimeout)
+	}
+	c.checkPaths(bad)
+	c.checkPush(bad)
+	if _, err := c.Labels(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkPaths checks procfs, and what else was chosen: a container may well lack
+// /sys.
+func (c *Config) checkPaths(bad func(string, ...any)) {
+	for _, p := range []struct {
+		flag, path string
+		optional   bool
+	}{
+		{"--path.procfs", c.PathProcfs, false},
+		{"--path.sysfs", c.PathSysfs, c.PathSysfs == "/sys"},
+		{"--path.rootfs", c.PathRootfs, c.PathRootfs == "/"},
+	} {
+		if p.optional {
+			continue
+		}
+		if err := readableDir(p.path); err != nil {
+			bad("%s: %w", p.flag, err)
+		}
+	}
+}
+
+func readableDir(path string) error {
+	if path == "" {
+		return errors.New("is empty")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no directory", path)
+	}
+	return nil
+}
+
+// checkPush checks what pushing needs.
+func (c *Config) checkPush(bad func(string, ...any)) {
+	c.RemoteWriteURL = split(c.RemoteWriteURL, isURL)
+	seen := map[string]bool{}
+	for _, s := range c.RemoteWriteURL {
+		if err := checkURL(s); err != nil {
+			bad("--remote-write.url: %w", err)
+		} else if seen[s] {
+			bad("--remote-write.url: %s is given twice", redact(s))
+		}
+		seen[s] = true
+	}
+	if c.RemoteWriteInterval < 10*time.Millisecond {
+		bad("--remote-write.interval: %s is less than 10ms", c.RemoteWriteInterval)
+	}
+	if c.RemoteWriteTimeout < 10*time.Millisecond {
+		bad("--remote-write.timeout: %s is less than 10ms", c.RemoteWriteTimeout)
+	}
+	if _, err := c.Headers(); err != nil {
+		bad("%w", err)
+	}
+	c.checkCredentials(bad)
+}
+
+func (c *Config) checkCredentials(bad func(string, ...any)) {
+	switch {
+	case c.RemoteWriteTokenFile != "" && c.RemoteWriteUsername != "":
+		bad("--remote-write.bearer-token-file: not together with --remote-write.username")
+	case c.RemoteWritePasswordFile != "" && c.RemoteWriteUsername == "":
+		bad("--remote-write.password-file: needs --remote-write.username")
+	case c.RemoteWriteUsername != "" && c.RemoteWritePasswordFile == "":
+		bad("--remote-write.username: needs --remote-write.password-file")
+	}
+	for _, f := range []struct{ flag, path string }{
+		{"--remote-write.bearer-token-file", c.RemoteWriteTokenFile},
+		{"--remote-write.password-file", c.RemoteWritePasswordFile},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(f.path); err != nil {
+			bad("%s: %w", f.flag, err)
+		}
+	}
+}
+
+// checkURL says what is wrong with a receiver's URL, without what may be secret in
+// it.
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err // the rest is the URL itself
+		}
+		return fmt.Errorf("not a URL: %w", err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%s does not begin with http:// or https://", redact(s))
+	case u.Hostname() == "":
+		return fmt.Errorf("%s names no host", redact(s))
+	}
+	return nil
+}
+
+// redact is a URL without user, password, query and fragment. It is fit for what
+// is no proper URL, too.
+func redact(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "the URL"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
