@@ -212,17 +212,18 @@ func (e *Encoder) appendChanges(dst []byte, values []int64) []byte {
 func (e *Encoder) Seal(frame []byte) []byte {
 	frame[offFlags] |= flagSealed
 	binary.LittleEndian.PutUint32(frame[offRaw:], uint32(len(frame)+trailerLen))
-	return appendTrailer(frame, e.last.Seq, e.last.Time, e.ticks)
+	return appendTrailer(frame, 0, e.last.Seq, e.last.Time, e.ticks)
 }
 
 // TrailerLen is by how much Seal makes a frame longer.
 const TrailerLen = trailerLen
 
-func appendTrailer(dst []byte, seq uint64, time int64, ticks uint32) []byte {
+// appendTrailer appends the trailer to the frame that begins at start.
+func appendTrailer(dst []byte, start int, seq uint64, time int64, ticks uint32) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, seq)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(time))
 	dst = binary.LittleEndian.AppendUint32(dst, ticks)
-	return binary.LittleEndian.AppendUint32(dst, Checksum(dst))
+	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
 }
 
 func appendZigzag(dst []byte, v int64) []byte {

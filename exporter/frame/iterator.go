@@ -11,12 +11,11 @@ import (
 // as the bytes can hold. The zero value is ready for Reset. Not safe for
 // concurrent use.
 type Iterator struct {
-	b    []byte // to the end of the rows
-	pos  int
-	info Info
-	tick Tick
-	n    uint32 // ticks read
-	err  error
+	cursor // over the rows
+	info   Info
+	tick   Tick
+	n      uint32 // ticks read
+	err    error
 
 	gridSeq  uint64
 	gridTime int64
@@ -255,31 +254,4 @@ func (it *Iterator) changes() bool {
 		values[next] += d
 	}
 	return true
-}
-
-// uint64 reads eight bytes that the caller knows to be there.
-func (it *Iterator) uint64() uint64 {
-	v := binary.LittleEndian.Uint64(it.b[it.pos:])
-	it.pos += 8
-	return v
-}
-
-func (it *Iterator) uvarint() (uint64, bool) {
-	if it.pos < len(it.b) {
-		if c := it.b[it.pos]; c < 0x80 {
-			it.pos++
-			return uint64(c), true
-		}
-	}
-	v, n := binary.Uvarint(it.b[it.pos:])
-	if n <= 0 {
-		return 0, false
-	}
-	it.pos += n
-	return v, true
-}
-
-func (it *Iterator) zigzag() (int64, bool) {
-	u, ok := it.uvarint()
-	return int64(u>>1) ^ -int64(u&1), ok
 }

@@ -53,7 +53,7 @@ type Codec uint8
 // The codecs. An open frame is always Raw.
 const (
 	Raw     Codec = 0
-	Deflate Codec = 1 // RFC 1951
+	Columns Codec = 1 // by slot instead of by tick, and deflated
 )
 
 // ErrCorrupt is wrapped by every error about the bytes of a frame.
@@ -121,7 +121,7 @@ func (in *Info) parseTrailer(b []byte) error {
 	switch {
 	case len(b) < headerLen+trailerLen:
 		return fmt.Errorf("%w: %d bytes are less than header and trailer", ErrCorrupt, len(b))
-	case in.Codec > Deflate:
+	case in.Codec > Columns:
 		return fmt.Errorf("%w: unknown codec %d", ErrCorrupt, in.Codec)
 	case in.Codec == Raw && in.RawLen != len(b):
 		return fmt.Errorf("%w: %d bytes, the header says %d", ErrCorrupt, len(b), in.RawLen)
