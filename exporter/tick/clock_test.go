@@ -1,0 +1,71 @@
+package tick
+
+import (
+	"testing"
+	"time"
+)
+
+func TestClockWall(t *testing.T) {
+	c := NewClock()
+	ms := int64(time.Millisecond)
+	base := int64(1_700_000_000_000)
+	c.entries[0] = wallEntry{offset: base*ms + 300} // not on a whole millisecond of its own
+	for _, test := range []struct {
+		name     string
+		at, off  int64 // when the wall clock is looked at, and what it is off by
+		mono     int64
+		want     int64
+		steps    uint64
+		newRange int
+	}{
+		{"start", 0, 0, 5 * ms, 5, 0, 1},
+		{"less than a millisecond is nothing", 10 * ms, ms - 1, 10 * ms, 10, 0, 1},
+		{"slewed forwards", 20 * ms, 2*ms + 5, 20 * ms, 22, 0, 2},
+		{"earlier times keep theirs", 20 * ms, 2 * ms, 19 * ms, 19, 0, 2},
+		{"slewed backwards", 30 * ms, ms, 30 * ms, 31, 0, 3},
+		{"stepped by an hour: now", 40 * ms, 3600_001 * ms, 40 * ms, 3600_041, 1, 3},
+		{"stepped by an hour: before", 40 * ms, 3600_001 * ms, 21 * ms, 3600_023, 1, 3},
+		{"stepped back: now", 50 * ms, -5000 * ms, 50 * ms, -4950, 2, 3},
+		{"stepped back: at the start", 50 * ms, -5000 * ms, 0, -5001, 2, 3},
+	} {
+		c.observe(test.at, base*ms+300+test.off)
+		if got := c.Wall(test.mono) - base; got != test.want {
+			t.Errorf("%s: got %d, want %d", test.name, got, test.want)
+		}
+		if c.Steps() != test.steps || len(c.entries) != test.newRange {
+			t.Errorf("%s: got %d steps and %d entries", test.name, c.Steps(), len(c.entries))
+		}
+	}
+}
+
+// A clock that slews for ever fills its table and keeps the newest part.
+func TestClockTableBounded(t *testing.T) {
+	c := NewClock()
+	first := c.entries[0].offset
+	for i := range int64(3 * maxWallEntries) {
+		c.observe(i*second, first+i*int64(time.Millisecond))
+	}
+	if len(c.entries) > maxWallEntries || cap(c.entries) != maxWallEntries {
+		t.Errorf("got %d entries in room for %d", len(c.entries), cap(c.entries))
+	}
+	n := int64(3*maxWallEntries - 1)
+	if got, want := c.Wall(n*second), (n*second+first+n*int64(time.Millisecond))/1e6; got != want {
+		t.Errorf("got %d, want %d", got, want)
+	}
+}
+
+func TestClockReal(t *testing.T) {
+	c := NewClock()
+	before := c.Mono()
+	c.SleepUntil(before + int64(3*time.Millisecond))
+	after := c.Mono()
+	if after-before < int64(3*time.Millisecond) || after-before > int64(2*time.Second) {
+		t.Errorf("slept %v", time.Duration(after-before))
+	}
+	if off := c.Wall(c.Mono()) - time.Now().UnixMilli(); off < -50 || off > 50 {
+		t.Errorf("wall time is off by %d ms", off)
+	}
+	if n := testing.AllocsPerRun(100, func() { c.Observe(); c.Wall(c.Mono()) }); n != 0 {
+		t.Errorf("got %v allocations", n)
+	}
+}
