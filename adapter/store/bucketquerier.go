@@ -286,21 +286,28 @@ func (s *bucketSet) At() storage.Series                { return s.list[s.i] }
 func (s *bucketSet) Err() error                        { return nil }
 func (s *bucketSet) Warnings() annotations.Annotations { return nil }
 
-// gauges are the tier's own metrics.
-func (b *Buckets) gauges() prometheus.Collector { return tierCollector{b} }
+// gauges are the tier's own metrics. The tier is a constant label, so that every
+// tier may register its own.
+func (b *Buckets) gauges() prometheus.Collector {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, nil, prometheus.Labels{"tier": b.Name()})
+	}
+	return tierCollector{b, [...]*prometheus.Desc{
+		desc("ticktier_adapter_store_blocks", "Blocks of a folded tier."),
+		desc("ticktier_adapter_store_block_bytes", "Size of a folded tier's blocks."),
+		desc("ticktier_adapter_store_memory_series", "Series of a folded tier with buckets in memory."),
+		desc("ticktier_adapter_store_memory_buckets", "Buckets of a folded tier in memory."),
+		desc("ticktier_adapter_fold_watermark_timestamp_seconds", "Every window that ends at or before this time is folded."),
+	}}
+}
 
-type tierCollector struct{ b *Buckets }
-
-var tierDescs = [...]*prometheus.Desc{
-	prometheus.NewDesc("ticktier_adapter_store_blocks", "Blocks of a folded tier.", []string{"tier"}, nil),
-	prometheus.NewDesc("ticktier_adapter_store_block_bytes", "Size of a folded tier's blocks.", []string{"tier"}, nil),
-	prometheus.NewDesc("ticktier_adapter_store_memory_series", "Series of a folded tier with buckets in memory.", []string{"tier"}, nil),
-	prometheus.NewDesc("ticktier_adapter_store_memory_buckets", "Buckets of a folded tier in memory.", []string{"tier"}, nil),
-	prometheus.NewDesc("ticktier_adapter_fold_watermark_timestamp_seconds", "Every window that ends at or before this time is folded.", []string{"tier"}, nil),
+type tierCollector struct {
+	b     *Buckets
+	descs [5]*prometheus.Desc
 }
 
 func (c tierCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range tierDescs {
+	for _, d := range c.descs {
 		ch <- d
 	}
 }
@@ -315,10 +322,10 @@ func (c tierCollector) Collect(ch chan<- prometheus.Metric) {
 	series, buckets := b.mem.size()
 	vals := [...]float64{float64(len(b.blocks)), float64(size), float64(series), float64(buckets), float64(b.Watermark()) / 1000}
 	b.mu.RUnlock()
-	for i, d := range tierDescs {
+	for i, d := range c.descs {
 		if i == 4 && b.Watermark() == math.MinInt64 {
 			continue
 		}
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, vals[i], b.Name())
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, vals[i])
 	}
 }

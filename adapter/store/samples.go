@@ -84,13 +84,19 @@ func (s sampler) add(dst *samples, b *fold.Bucket) {
 
 // addCounter gives the first and the last raw sample and, where there was a reset
 // between them, what had been counted until the last reset, just before the last
-// sample: the increase over these is that over the raw samples. A first sample on
-// the very edge of its window is moved into it by a millisecond, because a PromQL
-// range does not contain its start.
+// sample: the increase over these is that over the raw samples. Where the counter
+// has since passed what it had counted before, a zero in between shows the reset.
+// A first sample on the very edge of its window is moved into it by a millisecond,
+// because a PromQL range does not contain its start.
 func (s sampler) addCounter(dst *samples, b *fold.Bucket) {
 	first := b.FirstT
 	if first == b.Start && b.LastT > first+1 {
 		first++
+	}
+	before := b.LastT - 1
+	hidden := b.Last >= b.Corr
+	if hidden {
+		before--
 	}
 	switch {
 	case b.Count == 1:
@@ -98,11 +104,14 @@ func (s sampler) addCounter(dst *samples, b *fold.Bucket) {
 		return
 	case b.Resets == 0:
 		dst.add(first, b.First)
-	case b.LastT-1 > first:
+	case before > first:
 		dst.add(first, b.First)
-		dst.add(b.LastT-1, b.Corr)
+		dst.add(before, b.Corr)
 	default:
 		dst.add(first, b.Corr)
+	}
+	if b.Resets > 0 && hidden && b.LastT-1 > first {
+		dst.add(b.LastT-1, 0)
 	}
 	dst.add(b.LastT, b.Last)
 }
