@@ -50,11 +50,11 @@ func start(t testing.TB, c program.Config, readyPath string) *app {
 	defer cancel()
 	a.addr, err = p.Addr(ctx)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, tail(p.Log(), 40))
+		t.Fatal(err)
 	}
 	a.Client = client.New("http://" + a.addr)
 	if err := a.waitReady(ctx, readyPath); err != nil {
-		t.Fatalf("%s: %v\n%s", c.Name, err, tail(p.Log(), 40))
+		t.Fatalf("%s: %v", c.Name, err)
 	}
 	return a
 }
@@ -95,7 +95,7 @@ func (a *app) stop(t testing.TB) {
 			}
 		}
 		if a.stopErr != nil {
-			t.Errorf("%s: %v\n%s", a.Name(), a.stopErr, tail(a.Log(), 40))
+			t.Errorf("%s: %v", a.Name(), a.stopErr)
 		}
 	})
 }
