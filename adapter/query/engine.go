@@ -17,6 +17,9 @@ import (
 type Engine struct {
 	inner   *promql.Engine
 	subStep func(rangeMillis int64) int64
+	// startTimestamps is whether the inner engine uses start timestamps unless a
+	// query says otherwise.
+	startTimestamps bool
 	// rewriteAll rewrites selectors that read raw samples only too, so that tests
 	// can compare both ways.
 	rewriteAll bool
@@ -26,7 +29,7 @@ var _ promql.QueryEngine = &Engine{}
 
 // NewInstantQuery implements promql.QueryEngine.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
-	p, ok := e.planned(ctx, q)
+	p, ok := e.planned(ctx, q, opts)
 	if !ok {
 		return e.inner.NewInstantQuery(ctx, q, opts, qs, ts)
 	}
@@ -39,7 +42,7 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 
 // NewRangeQuery implements promql.QueryEngine.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
-	p, ok := e.planned(ctx, q)
+	p, ok := e.planned(ctx, q, opts)
 	if !ok {
 		return e.inner.NewRangeQuery(ctx, q, opts, qs, start, end, interval)
 	}
@@ -51,13 +54,17 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 }
 
 // planned makes the Queryable of one query over q, where q has tiers.
-func (e *Engine) planned(ctx context.Context, q storage.Queryable) (*planned, bool) {
+func (e *Engine) planned(ctx context.Context, q storage.Queryable, opts promql.QueryOpts) (*planned, bool) {
 	t, ok := q.(interface{ tiers() *Queryable })
 	if !ok {
 		return nil, false
 	}
 	tq := t.tiers()
-	return &planned{q: tq, opts: optionsFrom(ctx), srcs: tq.sources()}, true
+	p := &planned{q: tq, opts: optionsFrom(ctx), srcs: tq.sources(), startTimestamps: e.startTimestamps}
+	if opts != nil && opts.UseStartTimestamps() != nil {
+		p.startTimestamps = *opts.UseStartTimestamps()
+	}
+	return p, true
 }
 
 // plan chooses what the selectors of qry read, and rewrites it.

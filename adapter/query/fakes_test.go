@@ -298,7 +298,8 @@ func testEngine(t testing.TB, rewriteAll bool) *Engine {
 			UseStartTimestamps:       true,
 			Parser:                   parser.NewParser(promqltest.TestParserOpts),
 		}),
-		subStep:    step,
-		rewriteAll: rewriteAll,
+		subStep:         step,
+		startTimestamps: true,
+		rewriteAll:      rewriteAll,
 	}
 }

@@ -18,8 +18,23 @@ type rawPart struct {
 	it     chunkenc.Iterator
 	floats []promql.FPoint
 	hists  []promql.HPoint
-	kind   chunkenc.ValueType // of the sample that it stands on, not yet taken
+	starts *promql.StartTimestamps // of floats and hists; nil unless the query uses them
+	kind   chunkenc.ValueType      // of the sample that it stands on, not yet taken
 	begun  bool
+}
+
+func newRawPart(s *plannedSeries, it chunkenc.Iterator) *rawPart {
+	p := &rawPart{it: it}
+	if s.sel.statsOnly {
+		p.it = promql.NewHistogramStatsIterator(it)
+	}
+	switch s.sel.fn {
+	case "rate", "irate", "increase", "resets":
+		if s.plan.startTimestamps {
+			p.starts = &promql.StartTimestamps{}
+		}
+	}
+	return p
 }
 
 func (p *rawPart) len() int { return len(p.floats) + len(p.hists) }
@@ -27,11 +42,11 @@ func (p *rawPart) len() int { return len(p.floats) + len(p.hists) }
 // load makes floats and hists those in (lo, hi]. Staleness markers are left out.
 func (p *rawPart) load(lo, hi int64) error {
 	p.drop(lo)
-	switch {
-	case !p.begun:
+	if !p.begun {
 		p.begun = true
-		p.kind = p.it.Seek(lo + 1)
-	case p.kind != chunkenc.ValNone && p.it.AtT() <= lo:
+		p.kind = p.it.Next() // some iterators cannot seek before
+	}
+	if p.kind != chunkenc.ValNone && p.it.AtT() <= lo {
 		p.kind = p.it.Seek(lo + 1)
 	}
 	for p.kind != chunkenc.ValNone && p.it.AtT() <= hi {
@@ -51,22 +66,34 @@ func (p *rawPart) drop(lo int64) {
 		n++
 	}
 	p.floats = append(p.floats[:0], p.floats[n:]...)
+	if p.starts != nil {
+		p.starts.Floats = append(p.starts.Floats[:0], p.starts.Floats[n:]...)
+	}
 	n = 0
 	for n < len(p.hists) && p.hists[n].T <= lo {
 		n++
 	}
 	p.hists = append(p.hists[:0], p.hists[n:]...)
+	if p.starts != nil {
+		p.starts.Histograms = append(p.starts.Histograms[:0], p.starts.Histograms[n:]...)
+	}
 }
 
 func (p *rawPart) take() {
 	if p.kind == chunkenc.ValFloat {
 		if t, v := p.it.At(); !value.IsStaleNaN(v) {
 			p.floats = append(p.floats, promql.FPoint{T: t, F: v})
+			if p.starts != nil {
+				p.starts.Floats = append(p.starts.Floats, p.it.AtST())
+			}
 		}
 		return
 	}
 	if t, h := p.it.AtFloatHistogram(nil); !value.IsStaleNaN(h.Sum) {
 		p.hists = append(p.hists, promql.HPoint{T: t, H: h})
+		if p.starts != nil {
+			p.starts.Histograms = append(p.starts.Histograms, p.it.AtST())
+		}
 	}
 }
 
@@ -75,12 +102,20 @@ type bucket struct {
 	start                        int64
 	count, sum, min, max, resets float64
 	firstT, lastT                int64
-	first, last, corrected       float64
-	points                       int // counter samples seen
+	first, middle, last          float64
+	corrected                    float64 // sum of the counter samples before a fall
+	points                       int     // counter samples seen
 }
 
-// increase is what a counter grew from its first to its last sample.
-func (b *bucket) increase() float64 { return b.last - b.first + b.corrected }
+// increase is what a counter grew from its first to its last sample. Where there
+// are three counter samples, the middle one is what had been counted when it was
+// reset, even if the last one has grown beyond that since.
+func (b *bucket) increase() float64 {
+	if b.points == 3 {
+		return b.last - b.first + b.middle
+	}
+	return b.last - b.first + b.corrected
+}
 
 // bucketPart holds the buckets of one stretch.
 type bucketPart struct {
@@ -162,6 +197,9 @@ func (b *bucket) set(agg store.Agg, t int64, v float64) {
 			b.first, b.firstT = v, t
 		} else if v < b.last {
 			b.corrected += b.last
+		}
+		if b.points == 1 {
+			b.middle = v
 		}
 		b.last, b.lastT = v, t
 		b.points++

@@ -80,6 +80,8 @@ type planned struct {
 	q    *Queryable
 	opts *options
 	srcs []source
+	// startTimestamps: functions on raw samples heed their start timestamps.
+	startTimestamps bool
 	// selectors is filled before the query runs.
 	selectors []*selector
 

@@ -24,6 +24,8 @@ type selector struct {
 	stretches []stretch
 	lookback  int64
 	pos       posrange.PositionRange
+	// statsOnly: of native histograms only count and sum are needed.
+	statsOnly bool
 }
 
 // grid is the times at which a selector is evaluated, its offset taken off: the
@@ -102,6 +104,7 @@ func (e *Engine) rewrite(p *planned, stmt *parser.EvalStmt) {
 		changes = append(changes, func() {
 			vs.LabelMatchers = append(vs.LabelMatchers, p.register(s))
 			if s.shape == asWindows {
+				s.statsOnly, vs.SkipHistogramBuckets = vs.SkipHistogramBuckets, false
 				call.Func = parser.Functions["sum_over_time"]
 				ranged.Range = time.Millisecond
 			}

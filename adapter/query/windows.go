@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/value"
@@ -23,7 +24,7 @@ type windows struct {
 	next int64 // number of the evaluation time to compute next
 
 	parts []part
-	raw   func(vals promql.Matrix, ts int64) promql.Vector // Prometheus' function
+	raw   func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector // Prometheus' function
 
 	t    int64
 	kind chunkenc.ValueType
@@ -47,7 +48,7 @@ func newWindows(s *plannedSeries) *windows {
 		switch {
 		case cols == nil:
 		case st.src == rawSource:
-			w.parts = append(w.parts, part{raw: &rawPart{it: bound(cols[0].Iterator(nil), st)}})
+			w.parts = append(w.parts, part{raw: newRawPart(s, bound(cols[0].Iterator(nil), st))})
 		default:
 			bs, err := readBuckets(s.sel, cols, s.plan.srcs[st.src].res)
 			if err != nil {
@@ -61,7 +62,7 @@ func newWindows(s *plannedSeries) *windows {
 }
 
 // rawFunction is Prometheus' own function, as the engine would call it.
-func (w *windows) rawFunction() func(promql.Matrix, int64) promql.Vector {
+func (w *windows) rawFunction() func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector {
 	call := promql.FunctionCalls[w.sel.fn]
 	args := parser.Expressions{&parser.MatrixSelector{
 		VectorSelector: &parser.VectorSelector{PosRange: w.sel.pos},
@@ -69,8 +70,8 @@ func (w *windows) rawFunction() func(promql.Matrix, int64) promql.Vector {
 		EndPos:         w.sel.pos.End,
 	}}
 	enh := &promql.EvalNodeHelper{LookbackDelta: msToDuration(w.sel.lookback)}
-	return func(vals promql.Matrix, ts int64) promql.Vector {
-		enh.Ts, enh.Out = ts, enh.Out[:0]
+	return func(vals promql.Matrix, starts *promql.StartTimestamps, ts int64) promql.Vector {
+		enh.Ts, enh.Out, enh.StartTimestamps = ts, enh.Out[:0], starts
 		out, annots := call(nil, vals, args, enh)
 		w.s.plan.add(annots)
 		return out
@@ -155,14 +156,20 @@ func (w *windows) compute(t int64) bool {
 // never meet without a stretch of buckets in between that is wider than a range
 // with no bucket in it, except where that series has a gap: then they are joined.
 func (w *windows) computeRaw(t int64, last *rawPart) bool {
-	floats, hists := last.floats, last.hists
+	floats, hists, starts := last.floats, last.hists, last.starts
 	for i := len(w.parts) - 1; i >= 0; i-- {
 		if p := w.parts[i].raw; p != nil && p != last && p.len() > 0 {
-			floats = append(append([]promql.FPoint{}, p.floats...), floats...)
-			hists = append(append([]promql.HPoint{}, p.hists...), hists...)
+			floats = append(slices.Clone(p.floats), floats...)
+			hists = append(slices.Clone(p.hists), hists...)
+			if starts != nil {
+				starts = &promql.StartTimestamps{
+					Floats:     append(slices.Clone(p.starts.Floats), starts.Floats...),
+					Histograms: append(slices.Clone(p.starts.Histograms), starts.Histograms...),
+				}
+			}
 		}
 	}
-	out := w.raw(promql.Matrix{{Metric: w.s.lset, Floats: floats, Histograms: hists}}, t)
+	out := w.raw(promql.Matrix{{Metric: w.s.lset, Floats: floats, Histograms: hists}}, starts, t)
 	if len(out) == 0 {
 		return false
 	}
