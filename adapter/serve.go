@@ -19,9 +19,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/model"
 
 	"github.com/ticktier/ticktier/adapter/config"
 	"github.com/ticktier/ticktier/adapter/fleet"
+	"github.com/ticktier/ticktier/adapter/fold"
 	"github.com/ticktier/ticktier/adapter/page"
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/receive"
@@ -136,10 +138,15 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		return a, err
 	}
 	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
-	if a.fine, err = openTier(cfg, "5m", fineWindow, fineBlock, counter, logger, reg); err != nil {
+	options := store.BucketsOptions{
+		Resolution: fineWindow, BlockRange: fineBlock, Counter: counter, Lacks: a.lacks,
+		Logger: logger.With("part", "5m"), Registerer: reg,
+	}
+	if a.fine, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "5m"), options); err != nil {
 		return a, err
 	}
-	if a.coarse, err = openTier(cfg, "1h", coarseWindow, coarseBlock, counter, logger, reg); err != nil {
+	options.Resolution, options.BlockRange, options.Logger = coarseWindow, coarseBlock, logger.With("part", "1h")
+	if a.coarse, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "1h"), options); err != nil {
 		return a, err
 	}
 	if a.fleet, err = fleet.New(fleet.Config{Path: filepath.Join(cfg.DataDir, "devices.json"), Logger: logger, Registerer: reg}); err != nil {
@@ -155,10 +162,16 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	return a, err
 }
 
-func openTier(cfg *config.Config, name string, res, block int64, counter func(string) bool, logger *slog.Logger, reg prometheus.Registerer) (*store.Buckets, error) {
-	return store.OpenBuckets(filepath.Join(cfg.DataDir, name), store.BucketsOptions{
-		Resolution: res, BlockRange: block, Counter: counter, Logger: logger.With("part", name), Registerer: reg,
-	})
+// lacks is what a bucket need not keep of a metric whose senders say what it is: a
+// counter's sum, a gauge's resets. Of any other everything is kept.
+func (a *adapter) lacks(metric string) fold.Parts {
+	switch a.receive.TypeOf(metric) {
+	case model.MetricTypeCounter:
+		return fold.PartSum
+	case model.MetricTypeGauge:
+		return fold.PartResets
+	}
+	return 0
 }
 
 // close closes what is open, the stores last.

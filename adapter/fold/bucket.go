@@ -30,6 +30,28 @@ type Bucket struct {
 	Corr   float64
 	// Ended says that a staleness marker follows the last sample.
 	Ended bool
+	// Lacks says what is not known, because it has no meaning for the series: a
+	// counter's sum, a gauge's resets. The fields are then zero.
+	Lacks Parts
+}
+
+// Parts are parts of a bucket.
+type Parts uint8
+
+// The parts that a bucket may lack.
+const (
+	PartSum    Parts = 1 << iota // Sum
+	PartResets                   // Resets and Corr
+)
+
+// Drop forgets parts.
+func (b *Bucket) Drop(p Parts) {
+	if b.Lacks |= p; p&PartSum != 0 {
+		b.Sum = 0
+	}
+	if p&PartResets != 0 {
+		b.Resets, b.Corr = 0, 0
+	}
 }
 
 // Window is the start of the window of width res that t lies in. It is right for

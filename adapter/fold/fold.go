@@ -71,6 +71,7 @@ func (f *Folder) AddBucket(n Bucket) {
 		b.Count += n.Count
 		b.Last, b.LastT, b.Ended = n.Last, n.LastT, n.Ended
 		f.sum.add(n.Sum)
+		b.Lacks |= n.Lacks
 	}
 }
 
@@ -89,6 +90,7 @@ func (f *Folder) close() {
 	f.filling = false
 	if f.open.Count > 0 {
 		f.open.Sum = f.sum.value()
+		f.open.Drop(f.open.Lacks)
 	}
 	f.out = append(f.out, f.open)
 }

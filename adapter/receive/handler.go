@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 )
@@ -121,6 +122,9 @@ func (h *Handler) Metadata() map[string]metadata.Metadata { return h.families.ge
 // IsCounter tells whether series of that metric name are counters: by their metadata
 // where it is known, else by the name's suffix (_total, _count, _sum, _bucket).
 func (h *Handler) IsCounter(name string) bool { return h.families.isCounter(name) }
+
+// TypeOf is what senders said a metric family is, "" where none did.
+func (h *Handler) TypeOf(name string) model.MetricType { return h.families.typeOf(name) }
 
 // ServeHTTP takes one remote-write request.
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

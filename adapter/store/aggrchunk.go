@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
@@ -33,12 +32,6 @@ const extVersion = 1
 // minutes is one chunk, and a sub-chunk counts its samples in 16 bits.
 const maxChunkBuckets = 288
 
-// Flags of a bucket in the extension's list of special ones.
-const (
-	flagEnded  = 1 << 0
-	flagResets = 1 << 1
-)
-
 // columns says which parts of an aggregate chunk a reader wants.
 type columns uint8
 
@@ -47,10 +40,9 @@ const (
 	colSum
 	colMin
 	colMax
-	colFirst
-	colLast
-	colSpecial
-	colAll = colCount | colSum | colMin | colMax | colFirst | colLast | colSpecial
+	colEnds    // first and last samples
+	colSpecial // resets and ends of series
+	colAll     = colCount | colSum | colMin | colMax | colEnds | colSpecial
 )
 
 // aggrChunk is an aggregate chunk's bytes. It implements chunkenc.Chunk as far as
@@ -80,65 +72,74 @@ func (c *aggrChunk) NumSamples() int {
 	return int(binary.BigEndian.Uint16(sub[1:]))
 }
 
-// column appends the samples of one sub-chunk.
-type column struct {
-	chk *chunkenc.XORChunk
-	app chunkenc.Appender
-}
-
-func newColumn() (column, error) {
-	c := column{chk: chunkenc.NewXORChunk()}
-	var err error
-	c.app, err = c.chk.Appender()
-	return c, err
+// xorColumn is the sub-chunk of one aggregate.
+func xorColumn(bs []fold.Bucket, res int64, v func(b *fold.Bucket) float64) ([]byte, error) {
+	c := chunkenc.NewXORChunk()
+	app, err := c.Appender()
+	if err != nil {
+		return nil, err
+	}
+	for i := range bs {
+		app.Append(0, bs[i].Start+res-1, v(&bs[i]))
+	}
+	return c.Bytes(), nil
 }
 
 // encodeAggr encodes up to maxChunkBuckets settled buckets (each with samples) of
 // one series in time order.
 func encodeAggr(bs []fold.Bucket, res int64) (*aggrChunk, error) {
-	var cols [subs + 2]column
-	for i := range cols {
+	totals := runningTotals(bs)
+	flags := chunkFlags(bs)
+	var sub [subs][]byte
+	for i, v := range [...]func(b *fold.Bucket) float64{
+		subCount: func(b *fold.Bucket) float64 { return float64(b.Count) },
+		subSum:   func(b *fold.Bucket) float64 { return b.Sum },
+		subMin:   func(b *fold.Bucket) float64 { return b.Min },
+		subMax:   func(b *fold.Bucket) float64 { return b.Max },
+	} {
+		if flags&absent[i] != 0 {
+			continue
+		}
 		var err error
-		if cols[i], err = newColumn(); err != nil {
+		if sub[i], err = xorColumn(bs, res, v); err != nil {
 			return nil, err
 		}
 	}
-	special := binary.AppendUvarint(nil, countSpecial(bs))
-	counter, prev := bs[0].First, 0
-	cols[subCounter].app.Append(0, bs[0].FirstT, counter)
-	for i := range bs {
-		b := &bs[i]
-		end := b.Start + res - 1
-		if i > 0 {
-			counter += rise(bs[i-1].Last, b.First)
-		}
-		counter += b.Increase()
-		cols[subCount].app.Append(0, end, float64(b.Count))
-		cols[subSum].app.Append(0, end, b.Sum)
-		cols[subMin].app.Append(0, end, b.Min)
-		cols[subMax].app.Append(0, end, b.Max)
-		cols[subCounter].app.Append(0, end, counter)
-		cols[subs].app.Append(0, b.FirstT, b.First)
-		cols[subs+1].app.Append(0, b.LastT, b.Last)
-		if b.Ended || b.Resets > 0 {
-			special = appendSpecial(special, b, i-prev)
-			prev = i
+	if flags&absent[subCounter] == 0 {
+		var err error
+		if sub[subCounter], err = counterColumn(bs, totals, res); err != nil {
+			return nil, err
 		}
 	}
-	last := &bs[len(bs)-1]
-	cols[subCounter].app.Append(0, last.Start+res-1, last.Last)
-
 	var out []byte
-	for i := range cols {
-		if i == subs {
-			out = append(out, extVersion)
-		}
-		d := cols[i].chk.Bytes()
+	for _, d := range sub {
 		out = binary.AppendUvarint(out, uint64(len(d)))
-		out = append(out, byte(chunkenc.EncXOR))
-		out = append(out, d...)
+		if d != nil {
+			out = append(out, byte(chunkenc.EncXOR))
+			out = append(out, d...)
+		}
 	}
-	return &aggrChunk{append(out, special...)}, nil
+	out = append(out, extVersion, flags)
+	out, err := appendEnds(appendSpecials(out, bs, flags), bs, flags, totals, res)
+	if err != nil {
+		return nil, err
+	}
+	return &aggrChunk{out}, nil
+}
+
+// runningTotals is the counter at the end of each bucket, resets taken into
+// account, counted from the first raw sample on.
+func runningTotals(bs []fold.Bucket) []float64 {
+	out := make([]float64, len(bs))
+	total := bs[0].First
+	for i := range bs {
+		if i > 0 {
+			total += rise(bs[i-1].Last, bs[i].First)
+		}
+		total += bs[i].Increase()
+		out[i] = total
+	}
+	return out
 }
 
 // rise is what a counter grew between two raw samples.
@@ -149,27 +150,62 @@ func rise(from, to float64) float64 {
 	return to - from
 }
 
-func countSpecial(bs []fold.Bucket) (n uint64) {
-	for i := range bs {
-		if bs[i].Ended || bs[i].Resets > 0 {
-			n++
-		}
+// counterColumn is the counter sub-chunk as Thanos has it: the first raw sample
+// first, the last raw value last.
+func counterColumn(bs []fold.Bucket, totals []float64, res int64) ([]byte, error) {
+	c := chunkenc.NewXORChunk()
+	app, err := c.Appender()
+	if err != nil {
+		return nil, err
 	}
-	return n
+	app.Append(0, bs[0].FirstT, bs[0].First)
+	end := int64(0)
+	for i, v := range totals {
+		end = bs[i].Start + res - 1
+		app.Append(0, end, v)
+	}
+	app.Append(0, end, bs[len(bs)-1].Last)
+	return c.Bytes(), nil
 }
 
-func appendSpecial(dst []byte, b *fold.Bucket, gap int) []byte {
-	dst = binary.AppendUvarint(dst, uint64(gap))
-	var flags byte
-	if b.Ended {
-		flags |= flagEnded
+// The flags of an extension: which sub-chunks are absent.
+const (
+	extNoSum     = 1 << 0
+	extNoResets  = 1 << 1
+	extNoMinMax  = 1 << 2 // a counter's are its first and last sample, mostly
+	extFlagsMask = extNoSum | extNoResets | extNoMinMax
+)
+
+// absent says by which flag each sub-chunk may be absent.
+var absent = [subs]byte{subSum: extNoSum, subMin: extNoMinMax, subMax: extNoMinMax, subCounter: extNoResets}
+
+// chunkFlags says what a chunk of these buckets holds: what one of them lacks,
+// none can have.
+func chunkFlags(bs []fold.Bucket) byte {
+	var lacks fold.Parts
+	for i := range bs {
+		lacks |= bs[i].Lacks
 	}
-	if b.Resets == 0 {
-		return append(dst, flags)
+	switch lacks {
+	case fold.PartSum:
+		return extNoSum | extNoMinMax
+	case fold.PartResets:
+		return extNoResets
+	case fold.PartSum | fold.PartResets:
+		return extNoSum | extNoResets
 	}
-	dst = append(dst, flags|flagResets)
-	dst = binary.AppendUvarint(dst, uint64(b.Resets))
-	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Corr))
+	return 0
+}
+
+// lacks is chunkFlags' inverse.
+func lacks(flags byte) (p fold.Parts) {
+	if flags&extNoSum != 0 {
+		p |= fold.PartSum
+	}
+	if flags&extNoResets != 0 {
+		p |= fold.PartResets
+	}
+	return p
 }
 
 // cutSub cuts the first sub-chunk, with its encoding byte, off b; it is nil where
@@ -190,52 +226,63 @@ func cutSub(b []byte) (sub, rest []byte, err error) {
 }
 
 // decode appends the chunk's buckets to dst, the wanted columns filled in. The
-// start of each window is always there.
+// start of each window, the count and what is lacking are always there.
 func (c *aggrChunk) decode(dst []fold.Bucket, res int64, want columns) ([]fold.Bucket, error) {
-	var sub [subs + 2][]byte
+	var sub [subs][]byte
 	rest := c.b
 	var err error
 	for i := range sub {
-		if i == subs {
-			if len(rest) == 0 || rest[0] != extVersion {
-				return dst, fmt.Errorf("%w: extension of an unknown version", errAggr)
-			}
-			rest = rest[1:]
-		}
 		if sub[i], rest, err = cutSub(rest); err != nil {
 			return dst, err
 		}
 	}
+	if len(rest) < 2 || rest[0] != extVersion || rest[1]&^extFlagsMask != 0 {
+		return dst, fmt.Errorf("%w: extension of an unknown version", errAggr)
+	}
+	flags := rest[1]
 	base := len(dst)
-	dst, err = decodeStarts(dst, sub[subCount], res)
-	if err != nil {
-		return dst, err
+	if dst, err = decodeStarts(dst, sub[subCount], res, lacks(flags)); err != nil {
+		return dst[:base], err
 	}
-	bs := dst[base:]
-	for _, col := range [...]struct {
-		want columns
-		sub  []byte
-		set  func(b *fold.Bucket, t int64, v float64)
-	}{
-		{colSum, sub[subSum], func(b *fold.Bucket, _ int64, v float64) { b.Sum = v }},
-		{colMin, sub[subMin], func(b *fold.Bucket, _ int64, v float64) { b.Min = v }},
-		{colMax, sub[subMax], func(b *fold.Bucket, _ int64, v float64) { b.Max = v }},
-		{colFirst, sub[subs], func(b *fold.Bucket, t int64, v float64) { b.FirstT, b.First = t, v }},
-		{colLast, sub[subs+1], func(b *fold.Bucket, t int64, v float64) { b.LastT, b.Last = t, v }},
-	} {
-		if want&col.want == 0 {
-			continue
-		}
-		if err := decodeColumn(bs, col.sub, col.set); err != nil {
-			return dst[:base], err
-		}
-	}
-	if want&colSpecial != 0 {
-		if err := decodeSpecial(bs, rest); err != nil {
-			return dst[:base], err
-		}
+	if err := decodeColumns(dst[base:], sub, flags, want, rest[2:], res); err != nil {
+		return dst[:base], err
 	}
 	return dst, nil
+}
+
+func decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns, ext []byte, res int64) error {
+	for _, col := range [...]struct {
+		want columns
+		sub  int
+		set  func(b *fold.Bucket, v float64)
+	}{
+		{colSum, subSum, func(b *fold.Bucket, v float64) { b.Sum = v }},
+		{colMin, subMin, func(b *fold.Bucket, v float64) { b.Min = v }},
+		{colMax, subMax, func(b *fold.Bucket, v float64) { b.Max = v }},
+	} {
+		if want&col.want == 0 || flags&absent[col.sub] != 0 {
+			continue
+		}
+		if err := decodeColumn(bs, sub[col.sub], col.set); err != nil {
+			return err
+		}
+	}
+	derive := flags&extNoMinMax != 0 && want&(colMin|colMax) != 0
+	if !derive && want&(colEnds|colSpecial) == 0 {
+		return nil
+	}
+	rest, err := decodeSpecial(bs, ext)
+	if err != nil || !derive && want&colEnds == 0 {
+		return err
+	}
+	if err := decodeEnds(bs, rest, sub[subCounter], flags, res); err != nil || !derive {
+		return err
+	}
+	for i := range bs {
+		bs[i].Min, bs[i].Max = bs[i].First, bs[i].Last
+	}
+	_, err = decodeSpecial(bs, ext) // has those that differ
+	return err
 }
 
 // xor makes an iterator over a sub-chunk with its encoding byte.
@@ -250,7 +297,7 @@ func xor(sub []byte) (chunkenc.Iterator, error) {
 	return c.Iterator(nil), nil
 }
 
-func decodeStarts(dst []fold.Bucket, sub []byte, res int64) ([]fold.Bucket, error) {
+func decodeStarts(dst []fold.Bucket, sub []byte, res int64, lacks fold.Parts) ([]fold.Bucket, error) {
 	it, err := xor(sub)
 	if err != nil {
 		return dst, err
@@ -260,58 +307,25 @@ func decodeStarts(dst []fold.Bucket, sub []byte, res int64) ([]fold.Bucket, erro
 		if !(v >= 1 && v < 1<<53) {
 			return dst, fmt.Errorf("%w: a bucket of %v samples", errAggr, v)
 		}
-		dst = append(dst, fold.Bucket{Start: t - res + 1, Count: uint64(v)})
+		dst = append(dst, fold.Bucket{Start: t - res + 1, Count: uint64(v), Lacks: lacks})
 	}
 	return dst, it.Err()
 }
 
-func decodeColumn(bs []fold.Bucket, sub []byte, set func(*fold.Bucket, int64, float64)) error {
+func decodeColumn(bs []fold.Bucket, sub []byte, set func(*fold.Bucket, float64)) error {
 	it, err := xor(sub)
 	if err != nil {
 		return err
 	}
 	n := 0
 	for ; n < len(bs) && it.Next() == chunkenc.ValFloat; n++ {
-		t, v := it.At()
-		set(&bs[n], t, v)
+		_, v := it.At()
+		set(&bs[n], v)
 	}
 	if it.Err() == nil && n < len(bs) {
 		return fmt.Errorf("%w: %d of %d buckets in a sub-chunk", errAggr, n, len(bs))
 	}
 	return it.Err()
-}
-
-func decodeSpecial(bs []fold.Bucket, b []byte) error {
-	bad := fmt.Errorf("%w: list of special buckets", errAggr)
-	n, k := binary.Uvarint(b)
-	if k < 1 || n > uint64(len(bs)) {
-		return bad
-	}
-	b = b[k:]
-	var at uint64
-	for range n {
-		gap, k := binary.Uvarint(b)
-		if k < 1 || gap >= uint64(len(bs)) || len(b) == k {
-			return bad
-		}
-		if at += gap; at >= uint64(len(bs)) {
-			return bad
-		}
-		flags := b[k]
-		b = b[k+1:]
-		bs[at].Ended = flags&flagEnded != 0
-		if flags&flagResets == 0 {
-			continue
-		}
-		resets, k := binary.Uvarint(b)
-		if k < 1 || resets > math.MaxUint32 || len(b) < k+8 {
-			return bad
-		}
-		bs[at].Resets = uint32(resets)
-		bs[at].Corr = math.Float64frombits(binary.LittleEndian.Uint64(b[k:]))
-		b = b[k+8:]
-	}
-	return nil
 }
 
 // aggrPool makes the chunks that a tier's blocks hold.

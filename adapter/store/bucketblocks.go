@@ -52,6 +52,9 @@ func (b *Buckets) Cut(limit int64) error {
 // listed series are these; the list is sorted by labels. The old block goes when
 // the new one is on disk and its last reader is done.
 func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
+	for _, s := range list {
+		b.drop(s.Labels, s.Buckets)
+	}
 	old := b.block(from)
 	if old == nil {
 		blk, err := b.writeBlock(from, nil, symbolsOf(list), feedOf(list))

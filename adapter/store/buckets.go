@@ -29,6 +29,9 @@ type BucketsOptions struct {
 	// Counter says whether a metric is a counter: a bare selector on one means a
 	// bucket's last value, not its average.
 	Counter    func(metric string) bool
+	// Lacks says which parts of a bucket have no meaning for a metric and need not
+	// be kept. May be nil: all are kept.
+	Lacks      func(metric string) fold.Parts
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil
 }
@@ -206,11 +209,27 @@ func (b *Buckets) Start(t int64) {
 }
 
 // Put replaces the buckets of a series in the windows of [from, to), which is not
-// before the cut. It copies what it keeps.
+// before the cut. It copies what it keeps; what the metric lacks is dropped from
+// bs itself.
 func (b *Buckets) Put(lset labels.Labels, from, to int64, bs []fold.Bucket) {
+	b.drop(lset, bs)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mem.put(lset, from, to, bs)
+}
+
+// drop forgets what has no meaning for the series.
+func (b *Buckets) drop(lset labels.Labels, bs []fold.Bucket) {
+	if b.o.Lacks == nil {
+		return
+	}
+	lacks := b.o.Lacks(lset.Get(labels.MetricName))
+	if lacks == 0 {
+		return
+	}
+	for i := range bs {
+		bs[i].Drop(lacks)
+	}
 }
 
 // Close waits for the readers and closes the blocks. What is in memory is gone:

@@ -41,16 +41,13 @@ func (s sampler) columns() columns {
 	case Max:
 		return colMax
 	case Counter:
-		return colFirst | colLast | colSpecial
+		return colEnds | colSpecial
 	case Resets:
 		return colSpecial
 	case Last:
-		return colLast
+		return colEnds
 	}
-	if s.counter {
-		return colLast | colSpecial
-	}
-	return colSum | colSpecial
+	return colSum | colEnds | colSpecial
 }
 
 // add appends the samples of one bucket. A bucket without samples ends a series.
@@ -66,13 +63,17 @@ func (s sampler) add(dst *samples, b *fold.Bucket) {
 	case Count:
 		dst.add(end, float64(b.Count))
 	case Sum:
-		dst.add(end, b.Sum)
+		if b.Lacks&fold.PartSum == 0 {
+			dst.add(end, b.Sum)
+		}
 	case Min:
 		dst.add(end, b.Min)
 	case Max:
 		dst.add(end, b.Max)
 	case Resets:
-		dst.add(end, float64(b.Resets))
+		if b.Lacks&fold.PartResets == 0 {
+			dst.add(end, float64(b.Resets))
+		}
 	case Last:
 		dst.add(end, b.Last)
 	case Counter:
@@ -120,7 +121,7 @@ func (s sampler) addCounter(dst *samples, b *fold.Bucket) {
 // between; after the window in which the series ended, a staleness marker.
 func (s sampler) addValue(dst *samples, b *fold.Bucket) {
 	v := b.Last
-	if !s.counter {
+	if !s.counter && b.Lacks&fold.PartSum == 0 {
 		v = b.Avg()
 	}
 	step := s.res

@@ -79,6 +79,10 @@ func TestAggrChunkRoundTrip(t *testing.T) {
 		if len(want) == 0 {
 			continue
 		}
+		lacks := fold.Parts(r.IntN(4))
+		for i := range want {
+			want[i].Drop(lacks)
+		}
 		c, err := encodeAggr(want, res)
 		if err != nil {
 			t.Fatal(err)
@@ -125,6 +129,47 @@ func TestCounterSubChunk(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"10:5", "99:9", "199:13", "299:14", "299:1"}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// What a bucket costs: the figure of FORMAT.md.
+func TestBytesPerBucket(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	walk := func(digits float64) func() float64 {
+		v := 40.0
+		return func() float64 {
+			v = max(0, v+r.NormFloat64())
+			return math.Round(v*digits) / digits
+		}
+	}
+	total := 0.0
+	count := func() float64 { total += float64(r.IntN(100_000)); return total }
+	for _, tc := range []struct {
+		name  string
+		next  func() float64
+		lacks fold.Parts
+	}{
+		{"counter", count, fold.PartSum}, {"counter of unknown type", count, 0},
+		{"gauge, one decimal", walk(10), fold.PartResets}, {"gauge, whole", walk(1), fold.PartResets},
+		{"gauge, three decimals", walk(1000), fold.PartResets}, {"gauge of unknown type", walk(10), 0},
+	} {
+		f := fold.NewFolder(res)
+		for at := int64(0); at < 288*res; at += 30_000 {
+			f.Add(at, tc.next())
+		}
+		bs := f.Buckets()
+		for i := range bs {
+			bs[i].Drop(tc.lacks)
+		}
+		c, err := encodeAggr(bs, res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		per := float64(len(c.b)) / float64(len(bs))
+		t.Logf("%-24s %5.2f bytes a bucket", tc.name, per)
+		if per > 50 {
+			t.Errorf("%s: %.1f bytes a bucket", tc.name, per)
+		}
 	}
 }
 

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/ticktier/ticktier/adapter/fold"
+)
+
+// The first and last raw samples of the buckets are the extension's columns: their
+// times as distances to the edges of the window, their values as distances to
+// what a reader can guess. A counter without resets costs next to nothing.
+
+// appendEnds appends the four columns.
+func appendEnds(dst []byte, bs []fold.Bucket, flags byte, totals []float64, res int64) ([]byte, error) {
+	n := len(bs)
+	times, firsts, lasts := make([]int64, n), make([]float64, n), make([]float64, n)
+	for i := range bs {
+		times[i], firsts[i], lasts[i] = bs[i].FirstT-bs[i].Start, bs[i].First, bs[i].Last
+	}
+	dst = appendInts(dst, times)
+	for i := range bs {
+		times[i] = bs[i].Start + res - 1 - bs[i].LastT
+	}
+	dst = appendInts(dst, times)
+	dst, err := appendFloats(dst, firsts, func(i int) float64 {
+		if i == 0 {
+			return 0
+		}
+		return lasts[i-1]
+	})
+	if err != nil {
+		return nil, err
+	}
+	if flags&extNoResets != 0 {
+		totals = nil
+	}
+	return appendFloats(dst, lasts, func(i int) float64 {
+		if i == 0 {
+			return guessLast(totals, i, firsts[0])
+		}
+		return guessLast(totals, i, lasts[i-1])
+	})
+}
+
+// guessLast is what the last sample of bucket i is where the counter was not
+// reset, given the last one before it (or, of the first bucket, its first).
+func guessLast(totals []float64, i int, prev float64) float64 {
+	switch {
+	case totals == nil:
+		return prev
+	case i == 0:
+		return totals[0]
+	}
+	return prev + (totals[i] - totals[i-1])
+}
+
+// decodeEnds sets the first and last samples.
+func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) error {
+	n := len(bs)
+	ints, b, err := cutInts(nil, b, n)
+	if err != nil {
+		return err
+	}
+	for i, d := range ints {
+		bs[i].FirstT = bs[i].Start + d
+	}
+	if ints, b, err = cutInts(ints, b, n); err != nil {
+		return err
+	}
+	for i, d := range ints {
+		bs[i].LastT = bs[i].Start + res - 1 - d
+	}
+	firsts, b, err := cutFloats(b, n, nil)
+	if err != nil {
+		return err
+	}
+	lasts, _, err := cutFloats(b, n, ints)
+	if err != nil {
+		return err
+	}
+	var totals []float64
+	if flags&extNoResets == 0 {
+		if totals, err = decodeTotals(counter, n); err != nil {
+			return err
+		}
+	}
+	prev := 0.0
+	for i := range bs {
+		if bs[i].First, err = firsts.next(prev); err != nil {
+			return err
+		}
+		if i == 0 {
+			prev = bs[0].First
+		}
+		if bs[i].Last, err = lasts.next(guessLast(totals, i, prev)); err != nil {
+			return err
+		}
+		prev = bs[i].Last
+	}
+	return nil
+}
+
+// decodeTotals reads the running totals out of the counter sub-chunk.
+func decodeTotals(sub []byte, n int) ([]float64, error) {
+	it, err := xor(sub)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, 0, n)
+	for i := 0; i <= n && it.Next() == chunkenc.ValFloat; i++ {
+		if i > 0 {
+			_, v := it.At()
+			out = append(out, v)
+		}
+	}
+	if it.Err() == nil && len(out) < n {
+		return nil, fmt.Errorf("%w: %d of %d buckets in the counter", errAggr, len(out), n)
+	}
+	return out, it.Err()
+}
+
+// Flags of a bucket in the list of special ones.
+const (
+	flagEnded  = 1 << 0
+	flagResets = 1 << 1
+	flagMinMax = 1 << 2
+)
+
+// specialFlags says what is special about a bucket.
+func specialFlags(b *fold.Bucket, flags byte) (f byte) {
+	if b.Ended {
+		f |= flagEnded
+	}
+	if b.Resets > 0 {
+		f |= flagResets
+	}
+	if flags&extNoMinMax != 0 && !(same(b.Min, b.First) && same(b.Max, b.Last)) {
+		f |= flagMinMax
+	}
+	return f
+}
+
+func same(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+
+func appendSpecials(dst []byte, bs []fold.Bucket, flags byte) []byte {
+	n := uint64(0)
+	for i := range bs {
+		if specialFlags(&bs[i], flags) != 0 {
+			n++
+		}
+	}
+	dst = binary.AppendUvarint(dst, n)
+	prev := 0
+	for i := range bs {
+		f := specialFlags(&bs[i], flags)
+		if f == 0 {
+			continue
+		}
+		dst = append(binary.AppendUvarint(dst, uint64(i-prev)), f)
+		prev = i
+		if f&flagResets != 0 {
+			dst = binary.AppendUvarint(dst, uint64(bs[i].Resets))
+			dst = appendFloat(dst, bs[i].Corr)
+		}
+		if f&flagMinMax != 0 {
+			dst = appendFloat(appendFloat(dst, bs[i].Min), bs[i].Max)
+		}
+	}
+	return dst
+}
+
+func appendFloat(dst []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+}
+
+// decodeSpecial sets what is special about buckets and returns what follows.
+func decodeSpecial(bs []fold.Bucket, b []byte) (rest []byte, err error) {
+	bad := fmt.Errorf("%w: list of special buckets", errAggr)
+	n, k := binary.Uvarint(b)
+	if k < 1 || n > uint64(len(bs)) {
+		return nil, bad
+	}
+	b = b[k:]
+	var at uint64
+	for range n {
+		gap, k := binary.Uvarint(b)
+		if k < 1 || gap >= uint64(len(bs)) || len(b) == k {
+			return nil, bad
+		}
+		if at += gap; at >= uint64(len(bs)) {
+			return nil, bad
+		}
+		f := b[k]
+		b = b[k+1:]
+		bs[at].Ended = f&flagEnded != 0
+		if f&flagResets != 0 {
+			resets, k := binary.Uvarint(b)
+			if k < 1 || resets > math.MaxUint32 || len(b) < k+8 {
+				return nil, bad
+			}
+			bs[at].Resets = uint32(resets)
+			bs[at].Corr = cutFloat(b[k:])
+			b = b[k+8:]
+		}
+		if f&flagMinMax != 0 {
+			if len(b) < 16 {
+				return nil, bad
+			}
+			bs[at].Min, bs[at].Max = cutFloat(b), cutFloat(b[8:])
+			b = b[16:]
+		}
+	}
+	return b, nil
+}
+
+func cutFloat(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
