@@ -186,7 +186,7 @@ func badPushes() []badPush {
 		{"empty after snappy", body(snappy.Encode(nil, nil)), 0, ""},
 		{"snappy of no protobuf", body(snappy.Encode(nil, []byte("neither is this protobuf"))), 400, ""},
 		{"cut off", func(_ http.Header, b []byte) []byte { return b[:len(b)/2] }, 400, "snappy"},
-		{"declares 4 GiB", body([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0x00}), 400, ""},
+		{"declares 4 GiB", body([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0x00}), 413, "4294967295"},
 		{"JSON", header("Content-Type", "application/json"), 415, "application/json"},
 		{"unknown message", header("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v9.Request"), 415, "write.v9"},
 		{"unknown encoding", header("Content-Encoding", "br"), 415, "br"},

@@ -50,12 +50,15 @@ func exposition(t *testing.T, a *app) map[string]exposed {
 }
 
 func fullName(name string, m *dto.Metric) string {
-	if len(m.Label) == 0 {
-		return name
-	}
 	pairs := make([]string, 0, len(m.Label))
 	for _, l := range m.Label {
+		if l.GetValue() == "" { // the same as a label that is not there
+			continue
+		}
 		pairs = append(pairs, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+	}
+	if len(pairs) == 0 {
+		return name
 	}
 	sort.Strings(pairs)
 	return name + "{" + strings.Join(pairs, ",") + "}"

@@ -51,6 +51,27 @@ func madeUp(seed uint64, start, end int64) []client.Series {
 	return out
 }
 
+// onEdges is a gauge with samples exactly on the edges of windows, a millisecond
+// before and a millisecond after.
+func onEdges(start, end int64) client.Series {
+	s := client.Series{Labels: map[string]string{"__name__": "made_edges", "job": "made", "instance": "router-0"}}
+	for i, w := 0, start; w < end; i, w = i+1, w+5*minuteMs {
+		v := float64(i * 3)
+		s.Samples = append(s.Samples, client.Sample{T: w, V: v}, client.Sample{T: w + 1, V: v + 1}, client.Sample{T: w + 5*minuteMs - 1, V: v + 2})
+	}
+	return s
+}
+
+// shifted returns s a millisecond later. A folded answer to (t-r, t] covers
+// [t-r, t), which is what PromQL answers for the shifted series.
+func shifted(s client.Series) client.Series {
+	out := client.Series{Labels: s.Labels}
+	for _, p := range s.Samples {
+		out.Samples = append(out.Samples, client.Sample{T: p.T + 1, V: p.V})
+	}
+	return out
+}
+
 // times returns times about interval ms apart. With gaps > 0 the series ends now
 // and then, for up to three hours; its last time before a gap is returned negative
 // when a staleness marker is to stand there.

@@ -171,13 +171,16 @@ func TestThreeDays(t *testing.T) {
 	t.Parallel()
 	start, end := threeDays()
 	series := madeUp(testSeed(t), start, end)
+	edges := onEdges(start, end)
 	dir := t.TempDir()
 	adapter := startAdapter(t, dir, tierFlags...)
-	pushAll(t, adapter.Client, series, start, end, hourMs)
+	pushAll(t, adapter.Client, append(series, edges), start, end, hourMs)
 	waitFolded(t, adapter)
 	for _, tier := range []string{"raw", "5m", "1h"} {
 		checkTier(t, adapter, tier, series, start, end)
 	}
+	checkEdges(t, adapter, edges, start, end)
+	checkEnds(t, adapter, series, end)
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -198,6 +201,100 @@ func TestThreeDays(t *testing.T) {
 			fn = "increase"
 		}
 		checkRange(t, adapter, "", fn, s, start+hourMs, end, hourMs, hourMs)
+	}
+}
+
+// checkEdges demands that a sample on the edge of a window belongs to the window
+// that begins there, and that every sample belongs to exactly one.
+func checkEdges(t *testing.T, adapter *app, edges client.Series, start, end int64) {
+	t.Helper()
+	want := shifted(edges)
+	for _, tier := range []string{"5m", "1h"} {
+		for _, fn := range []string{"count_over_time", "sum_over_time", "min_over_time", "max_over_time"} {
+			checkRange(t, adapter, tier, fn, want, start+hourMs, end, hourMs, hourMs)
+		}
+	}
+	checkRange(t, adapter, "raw", "count_over_time", edges, start+hourMs, end, hourMs, hourMs)
+}
+
+// checkEnds demands that a series that ended with a staleness marker has ended in
+// every tier, and that one that goes on is there.
+func checkEnds(t *testing.T, adapter *app, series []client.Series, end int64) {
+	t.Helper()
+	checked := 0
+	for _, s := range series {
+		for i, p := range s.Samples[:len(s.Samples)-1] {
+			if !isStale(p.V) || s.Samples[i+1].T-p.T < 2*hourMs+20*minuteMs {
+				continue
+			}
+			checked++
+			for tier, window := range map[string]int64{"raw": 1, "5m": 5 * minuteMs, "1h": hourMs} {
+				// After the window in which it ended the series is gone, until it is back.
+				first := (p.T/window+1)*window + minuteMs
+				r, err := adapter.QueryRange(t.Context(), s.Name(), first, s.Samples[i+1].T/hourMs*hourMs-1, minuteMs, "tier", tier)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(r.Series) > 0 {
+					t.Errorf("tier %s: %s ended at %d and has values at %v", tier, s.Name(), p.T, r.Series[0].Samples[0])
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Log("no series ended for long enough; another seed may have one")
+	}
+	for _, tier := range []string{"raw", "5m", "1h"} {
+		r, err := adapter.QueryRange(t.Context(), `count(made_level)`, end-dayMs, end-1, hourMs, "tier", tier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Series) != 1 || len(r.Series[0].Samples) != 24 {
+			t.Errorf("tier %s: count(made_level) has %d series", tier, len(r.Series))
+			continue
+		}
+		for _, p := range r.Series[0].Samples {
+			if p.V != 2 {
+				t.Errorf("tier %s: count(made_level) is %v at %d, want 2", tier, p.V, p.T)
+			}
+		}
+	}
+}
+
+// TestSumOverDevices: a bare selector means the average of a bucket, so that sums
+// over devices are not multiplied by samples a bucket.
+func TestSumOverDevices(t *testing.T) {
+	t.Parallel()
+	end := nowMs() / hourMs * hourMs
+	start := end - 3*hourMs
+	var series []client.Series
+	for i, v := range []float64{10, 20, 30} {
+		s := client.Series{Labels: map[string]string{"__name__": "made_even", "instance": fmt.Sprint("router-", i)}}
+		for at := start; at < end; at += 1000 {
+			s.Samples = append(s.Samples, client.Sample{T: at + 500, V: v})
+		}
+		series = append(series, s)
+	}
+	adapter := startAdapter(t, t.TempDir(), tierFlags...)
+	pushAll(t, adapter.Client, series, start, end, 10*minuteMs)
+	waitFolded(t, adapter)
+	for _, tier := range []string{"raw", "5m", "1h"} {
+		for expr, want := range map[string]float64{
+			"sum(made_even)":   60,
+			"count(made_even)": 3,
+			"avg(made_even)":   20,
+			`count_over_time(made_even{instance="router-0"}[1h])`: 3600,
+			"sum(sum_over_time(made_even[1h]))":                   60 * 3600,
+			"sum(rate(made_even[1h]))":                            0,
+		} {
+			r, err := adapter.Query(t.Context(), expr, end, "tier", tier)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := r.Value(); err != nil || !alike(got, want, 1e-9) {
+				t.Errorf("tier %s: %s = %v, %v; want %v", tier, expr, got, err, want)
+			}
+		}
 	}
 }
 
