@@ -2,10 +2,11 @@ package ring
 
 // held is one sealed frame in the arena.
 type held struct {
-	id   uint64 // frames are numbered from 0 without holes
-	off  int    // where its stored bytes are
-	len  int
-	rows int // where its rows end before compression
+	id     uint64 // frames are numbered from 0 without holes
+	off    int    // where its stored bytes are
+	len    int
+	rows   int // where its rows end before compression
+	packed bool
 
 	span
 }
@@ -59,6 +60,14 @@ func (a *arena) push(off int, b []byte, f held) {
 		a.first = 0
 	}
 	a.frames = append(a.frames, f)
+}
+
+// shrink replaces the newest frame's bytes by fewer, and gives back the room.
+func (a *arena) shrink(b []byte) {
+	f := &a.frames[len(a.frames)-1]
+	f.len, f.packed = len(b), true
+	copy(a.buf[f.off:], b)
+	a.head = f.off + len(b)
 }
 
 // pop forgets the oldest frame. Its bytes stay readable until the next push.

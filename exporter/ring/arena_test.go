@@ -33,7 +33,7 @@ func add(a *arena, id uint64, n int) (evicted int) {
 
 func TestArenaPictures(t *testing.T) {
 	type step struct {
-		n       int
+		n       int // bytes to add; negative: the newest frame shrinks to as many
 		cells   string
 		head    string
 		evicted int
@@ -80,6 +80,14 @@ func TestArenaPictures(t *testing.T) {
 			{12, "cccccccccccc", "            ^", 1},
 			{1, "d...........", " ^", 1},
 		}},
+		{"the newest shrinks, wherever it is", []step{
+			{6, "aaaaaa......", "      ^", 0},
+			{-3, "aaa.........", "   ^", 0},
+			{4, "aaacccc.....", "       ^", 0},
+			{5, "aaaccccddddd", "            ^", 0},
+			{-1, "aaaccccd....", "        ^", 0},
+			{5, "fffff..d....", "     ^", 2},
+		}},
 		{"exactly full after a wrap", []step{
 			{6, "aaaaaa......", "      ^", 0},
 			{6, "aaaaaabbbbbb", "            ^", 0},
@@ -90,7 +98,12 @@ func TestArenaPictures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := &arena{buf: make([]byte, 12)}
 			for i, s := range c.steps {
-				evicted := add(a, uint64(i), s.n)
+				evicted := 0
+				if s.n < 0 {
+					a.shrink(a.buf[:-s.n])
+				} else {
+					evicted = add(a, uint64(i), s.n)
+				}
 				cells, head := picture(a)
 				if cells != s.cells || head != s.head || evicted != s.evicted {
 					t.Fatalf("step %d, %d bytes, evicted %d, want %d\n got %s\n     %s\nwant %s\n     %s",

@@ -25,6 +25,7 @@ type model struct {
 	lost      uint64 // evicted from delivered on
 
 	readers []*modelReader
+	packer  packer
 }
 
 type modelReader struct {
@@ -75,6 +76,11 @@ func (m *model) evicted(e Eviction) {
 }
 
 func decodeFrame(t testing.TB, b []byte) []frame.Tick {
+	var c frame.Compressor
+	b, err := c.Expand(nil, b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var it frame.Iterator
 	if err := it.Reset(b); err != nil {
 		t.Fatal(err)
@@ -97,7 +103,7 @@ func same(a, b *frame.Tick) bool {
 // The ring does what the model does, for random operations.
 func TestModel(t *testing.T) {
 	r := seedRand(t)
-	gone := 0
+	gone, packed := 0, uint64(0)
 	for range 20 {
 		m := newModel(t, r)
 		for range 3000 {
@@ -108,9 +114,10 @@ func TestModel(t *testing.T) {
 			}
 		}
 		gone += m.gone
+		packed += m.ring.Stats().PackedFrames
 	}
-	if gone == 0 {
-		t.Error("nothing was evicted")
+	if gone == 0 || packed == 0 {
+		t.Errorf("%d ticks were evicted, %d frames packed", gone, packed)
 	}
 }
 
@@ -139,6 +146,8 @@ func (m *model) step() {
 		}
 	case 8:
 		m.check()
+	case 9:
+		m.packer.pack(m.ring)
 	default:
 		gap := uint64(1)
 		if m.holes && m.r.IntN(30) == 0 {
@@ -224,7 +233,7 @@ func (m *model) check() {
 		m.t.Fatalf("latest (-want +got):\n%s", cmp.Diff(*newest, latest))
 	}
 	want := Stats{
-		Bytes: s.Bytes, Capacity: s.Capacity, Frames: s.Frames, TotalFrames: s.TotalFrames, EvictedFrames: s.EvictedFrames,
+		Bytes: s.Bytes, Capacity: s.Capacity, Frames: s.Frames, TotalFrames: s.TotalFrames, PackedFrames: s.PackedFrames, EvictedFrames: s.EvictedFrames,
 		Ticks: uint64(len(m.ticks) - m.gone), Slots: len(newest.Values),
 		FirstSeq: oldest.Seq, FirstTime: oldest.Time, LastSeq: newest.Seq, LastTime: newest.Time,
 		TotalTicks: uint64(len(m.ticks)), EvictedTicks: uint64(m.gone),

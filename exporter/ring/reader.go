@@ -13,6 +13,8 @@ import (
 type Reader struct {
 	r    *Ring
 	buf  []byte // the frame being read, as far as it was copied
+	z    []byte // its compressed form
+	c    frame.Compressor
 	it   frame.Iterator
 	tick frame.Tick // what Tick returns before the first Next
 
@@ -111,20 +113,30 @@ func (rd *Reader) load() bool {
 		return false
 	}
 	fresh := !rd.in || f.id != rd.id
-	if fresh {
+	switch {
+	case f.packed:
+		rd.z = append(rd.z[:0], stored...)
+	case fresh:
 		rd.buf = append(rd.buf[:0], stored...)
-	} else {
+	default:
 		// The header stays that of an open frame, and so the rows end here.
 		rd.buf = append(rd.buf, stored[len(rd.buf):f.rows]...)
 	}
 	r.mu.Unlock()
 
 	var err error
+	if f.packed {
+		rd.buf, err = rd.c.Expand(rd.buf[:0], rd.z)
+	}
 	if fresh {
 		rd.account(&f)
 		rd.in, rd.id = true, f.id
+	}
+	switch {
+	case err != nil:
+	case fresh:
 		err = rd.it.Reset(rd.buf)
-	} else {
+	default:
 		err = rd.it.Extend(rd.buf)
 	}
 	if err != nil {

@@ -41,6 +41,7 @@ type Ring struct {
 
 	capacity int
 	target   int
+	sealed   chan struct{} // wakes Run
 
 	mu    sync.Mutex // guards all below
 	arena arena
@@ -59,6 +60,7 @@ type Ring struct {
 	tooSmall    bool
 	tooSmallNow bool // for the log, once the lock is released
 	recovered   bool
+	packed      uint64
 }
 
 // New makes a ring that takes maxBytes for frames, allocated now.
@@ -71,6 +73,7 @@ func New(maxBytes int) (*Ring, error) {
 	return &Ring{
 		capacity: maxBytes,
 		target:   target,
+		sealed:   make(chan struct{}, 1),
 		arena:    arena{buf: make([]byte, maxBytes-reserve), frames: make([]held, 0, 64)},
 		open:     make([]byte, 0, reserve),
 	}, nil
@@ -151,6 +154,10 @@ func (r *Ring) close() {
 		off, ok = r.arena.place(len(b))
 	}
 	r.arena.push(off, b, f)
+	select {
+	case r.sealed <- struct{}{}:
+	default:
+	}
 }
 
 func (r *Ring) evictOldest() {

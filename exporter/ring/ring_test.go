@@ -2,12 +2,14 @@ package ring
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -267,6 +269,9 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	packed := make(chan error, 1)
+	go func() { packed <- r.Run(ctx) }()
 	src := newSource(rand.New(rand.NewPCG(3, 3)), 200, 30)
 	for range n {
 		src.tick.Values[0] = int64(src.tick.Seq + 1)
@@ -277,6 +282,40 @@ func TestConcurrent(t *testing.T) {
 		src.feed(r, 1)
 	}
 	wg.Wait()
+	cancel()
+	if err := <-packed; err != nil {
+		t.Error(err)
+	}
+}
+
+// Run compresses each frame when it is sealed, and readers in the midst of it do
+// not notice.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, MinBytes)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		src := newSource(rand.New(rand.NewPCG(1, 1)), 100, 5)
+		slow, quick := r.Reader(), r.Reader()
+		for n := range 2000 {
+			src.feed(r, 1)
+			synctest.Wait()
+			if s := r.Stats(); s.PackedFrames != s.TotalFrames {
+				t.Fatalf("%d frames compressed of %d", s.PackedFrames, s.TotalFrames)
+			}
+			if !quick.Next() || quick.Tick().Seq != uint64(n+1) || n%2 == 0 && (!slow.Next() || slow.Tick().Seq != uint64(n/2+1)) {
+				t.Fatalf("tick %d: the readers are at %d and %d, %v", n+1, quick.Tick().Seq, slow.Tick().Seq, slow.Err())
+			}
+		}
+		if r.Stats().TotalFrames < 5 {
+			t.Errorf("%d frames", r.Stats().TotalFrames)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAllocations(t *testing.T) {
@@ -298,6 +337,17 @@ func TestAllocations(t *testing.T) {
 	rd.Seek(0)
 	if n := testing.AllocsPerRun(1000, func() { rd.Next() }); n != 0 {
 		t.Errorf("Next over sealed frames allocates %v times", n)
+	}
+	var p packer
+	for before := r.Stats().TotalFrames; r.Stats().TotalFrames < before+20; p.pack(r) {
+		src.feed(r, 1)
+	}
+	rd.Seek(0)
+	for range 500 {
+		rd.Next()
+	}
+	if n := testing.AllocsPerRun(1000, func() { rd.Next() }); n != 0 {
+		t.Errorf("Next over compressed frames allocates %v times", n)
 	}
 	var tick frame.Tick
 	if n := testing.AllocsPerRun(100, func() { r.Latest(&tick); r.Stats() }); n != 0 {

@@ -15,6 +15,7 @@ type Stats struct {
 
 	TotalTicks    uint64 // taken
 	TotalFrames   uint64 // sealed
+	PackedFrames  uint64 // compressed
 	EvictedFrames uint64
 	EvictedTicks  uint64
 	// EvictedUndelivered is the number of evicted ticks that were not delivered
@@ -39,6 +40,7 @@ func (r *Ring) Stats() Stats {
 		Slots:              len(r.enc.Last().Values),
 		TotalTicks:         r.total,
 		TotalFrames:        r.next,
+		PackedFrames:       r.packed,
 		EvictedFrames:      r.evicted.frames,
 		EvictedTicks:       r.evicted.ticks,
 		EvictedUndelivered: r.evicted.undelivered,
