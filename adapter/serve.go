@@ -31,10 +31,16 @@ import (
 	"github.com/ticktier/ticktier/adapter/tier"
 )
 
-// The tiers' shapes: a window and the range of a block, in milliseconds.
+// The tiers' shapes, in milliseconds: a window, and the ranges of a new and of a
+// merged block.
 const (
-	fineWindow, fineBlock     = int64(5 * time.Minute / time.Millisecond), int64(2 * time.Hour / time.Millisecond)
-	coarseWindow, coarseBlock = int64(time.Hour / time.Millisecond), int64(24 * time.Hour / time.Millisecond)
+	minute       = int64(time.Minute / time.Millisecond)
+	fineWindow   = 5 * minute
+	fineBlock    = 2 * 60 * minute
+	fineMerged   = 24 * 60 * minute
+	coarseWindow = 60 * minute
+	coarseBlock  = 24 * 60 * minute
+	coarseMerged = 5 * coarseBlock
 )
 
 // serve runs the adapter until a signal, an error or the end of ctx.
@@ -139,13 +145,14 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	}
 	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
 	options := store.BucketsOptions{
-		Resolution: fineWindow, BlockRange: fineBlock, Counter: counter, Lacks: a.lacks,
+		Resolution: fineWindow, BlockRange: fineBlock, MergeRange: fineMerged, Counter: counter, Lacks: a.lacks,
 		Logger: logger.With("part", "5m"), Registerer: reg,
 	}
 	if a.fine, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "5m"), options); err != nil {
 		return a, err
 	}
-	options.Resolution, options.BlockRange, options.Logger = coarseWindow, coarseBlock, logger.With("part", "1h")
+	options.Resolution, options.BlockRange, options.MergeRange = coarseWindow, coarseBlock, coarseMerged
+	options.Logger = logger.With("part", "1h")
 	if a.coarse, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "1h"), options); err != nil {
 		return a, err
 	}
@@ -156,7 +163,7 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	a.driver, err = tier.New(tier.Config{
 		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
 		RetentionFine: time.Duration(cfg.Retention5m), RetentionCoarse: time.Duration(cfg.Retention1h),
-		Interval: time.Duration(cfg.FoldInterval), Lag: time.Duration(cfg.FoldLag),
+		Interval: time.Duration(cfg.FoldInterval), Lag: time.Duration(cfg.FoldLag), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
 		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
 	})
 	return a, err

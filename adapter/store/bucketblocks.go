@@ -35,7 +35,7 @@ func (b *Buckets) Cut(limit int64) error {
 	list := b.mem.sorted(from, to)
 	b.mu.RUnlock()
 
-	blk, err := b.writeBlock(from, nil, symbolsOf(list), feedOf(list))
+	blk, err := b.writeBlock(from, from+b.o.BlockRange, nil, symbolsOf(list), feedOf(list))
 	if err != nil {
 		return fmt.Errorf("cut a block of tier %s: %w", b.Name(), err)
 	}
@@ -47,8 +47,8 @@ func (b *Buckets) Cut(limit int64) error {
 	return nil
 }
 
-// Rewrite replaces the block of the range that starts at from, which is before
-// the cut, by one in which the buckets of the windows of [wfrom, wto) of the
+// Rewrite replaces the block that holds the range which starts at from, which is
+// before the cut, by one in which the buckets of the windows of [wfrom, wto) of the
 // listed series are these; the list is sorted by labels. The old block goes when
 // the new one is on disk and its last reader is done.
 func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
@@ -57,7 +57,7 @@ func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
 	}
 	old := b.block(from)
 	if old == nil {
-		blk, err := b.writeBlock(from, nil, symbolsOf(list), feedOf(list))
+		blk, err := b.writeBlock(from, from+b.o.BlockRange, nil, symbolsOf(list), feedOf(list))
 		if err != nil {
 			return fmt.Errorf("write a block of tier %s: %w", b.Name(), err)
 		}
@@ -70,7 +70,7 @@ func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
 	if err != nil {
 		return fmt.Errorf("read block %s: %w", old.Meta().ULID, err)
 	}
-	blk, err := b.writeBlock(from, old, symbols, b.mergedFeed(old, wfrom, wto, list))
+	blk, err := b.writeBlock(old.MinTime(), old.MaxTime(), []*tsdb.Block{old}, symbols, b.mergedFeed(old, wfrom, wto, list))
 	if err != nil {
 		return fmt.Errorf("replace block %s of tier %s: %w", old.Meta().ULID, b.Name(), err)
 	}
@@ -123,12 +123,12 @@ func (b *Buckets) Each(from, to int64, yield func(labels.Labels, []fold.Bucket) 
 	})
 }
 
-// block is the block of the range that starts at from, or nil.
+// block is the block that holds the range which starts at from, or nil.
 func (b *Buckets) block(from int64) *tsdb.Block {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, blk := range b.blocks {
-		if blk.MinTime() == from {
+		if blk.MinTime() <= from && from < blk.MaxTime() {
 			return blk
 		}
 	}
@@ -153,11 +153,12 @@ func (b *Buckets) remove(blk *tsdb.Block) {
 	})
 }
 
-// writeBlock writes and opens a block; nil where the feed has no bucket.
-func (b *Buckets) writeBlock(from int64, old *tsdb.Block, symbols []string, feed seriesFeed) (*tsdb.Block, error) {
-	w := blockWriter{dir: b.dir, mint: from, maxt: from + b.o.BlockRange, res: b.o.Resolution, logger: b.o.Logger}
-	if old != nil {
-		w.parents = []tsdb.BlockDesc{{ULID: old.Meta().ULID, MinTime: old.MinTime(), MaxTime: old.MaxTime()}}
+// writeBlock writes and opens a block of [from, to) that replaces others; nil where
+// the feed has no bucket.
+func (b *Buckets) writeBlock(from, to int64, replaces []*tsdb.Block, symbols []string, feed seriesFeed) (*tsdb.Block, error) {
+	w := blockWriter{dir: b.dir, mint: from, maxt: to, res: b.o.Resolution, logger: b.o.Logger}
+	for _, old := range replaces {
+		w.parents = append(w.parents, tsdb.BlockDesc{ULID: old.Meta().ULID, MinTime: old.MinTime(), MaxTime: old.MaxTime()})
 	}
 	name, err := w.write(symbols, feed)
 	if err != nil || name == "" {
@@ -183,18 +184,12 @@ func symbolsOf(list []SeriesBuckets) []string {
 }
 
 // mergedSymbols are those of a block and of a list.
-func mergedSymbols(old *tsdb.Block, list []SeriesBuckets) (_ []string, err error) {
-	ir, err := old.Index()
-	if err != nil {
+func mergedSymbols(old *tsdb.Block, list []SeriesBuckets) ([]string, error) {
+	set := symbolSet(list)
+	if err := addSymbols(set, old); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, ir.Close()) }()
-	set := symbolSet(list)
-	it := ir.Symbols()
-	for it.Next() {
-		set[string([]byte(it.At()))] = struct{}{}
-	}
-	return slices.Sorted(maps.Keys(set)), it.Err()
+	return slices.Sorted(maps.Keys(set)), nil
 }
 
 func feedOf(list []SeriesBuckets) seriesFeed {

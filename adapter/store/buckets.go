@@ -24,11 +24,12 @@ import (
 // BucketsOptions says what a tier is.
 type BucketsOptions struct {
 	// Resolution is the width of a window, BlockRange the aligned stretch of time
-	// that one block covers; both in milliseconds.
-	Resolution, BlockRange int64
+	// that one new block covers, MergeRange that of a merged one (0: none is); all
+	// in milliseconds, each a multiple of the one before.
+	Resolution, BlockRange, MergeRange int64
 	// Counter says whether a metric is a counter: a bare selector on one means a
 	// bucket's last value, not its average.
-	Counter    func(metric string) bool
+	Counter func(metric string) bool
 	// Lacks says which parts of a bucket have no meaning for a metric and need not
 	// be kept. May be nil: all are kept.
 	Lacks      func(metric string) fold.Parts
@@ -98,7 +99,7 @@ func (b *Buckets) load() error {
 			continue
 		}
 		blk, err := tsdb.OpenBlock(b.o.Logger, path, aggrPool{}, nil)
-		if err == nil && (blk.MinTime()%b.o.BlockRange != 0 || blk.MaxTime()-blk.MinTime() != b.o.BlockRange) {
+		if err == nil && (blk.MinTime()%b.o.BlockRange != 0 || blk.MaxTime()%b.o.BlockRange != 0) {
 			err = errors.Join(fmt.Errorf("range [%d, %d) is not one of this tier's", blk.MinTime(), blk.MaxTime()), blk.Close())
 		}
 		if err != nil {
@@ -122,9 +123,8 @@ func (b *Buckets) settle(replaced map[ulid.ULID]bool) error {
 		return cmp.Or(cmp.Compare(x.MinTime(), y.MinTime()), x.Meta().ULID.Compare(y.Meta().ULID))
 	})
 	var kept []*tsdb.Block
-	for i, blk := range b.blocks {
-		again := i+1 < len(b.blocks) && b.blocks[i+1].MinTime() == blk.MinTime()
-		if !again && !replaced[blk.Meta().ULID] {
+	for _, blk := range b.blocks {
+		if !replaced[blk.Meta().ULID] {
 			kept = append(kept, blk)
 			continue
 		}

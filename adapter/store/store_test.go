@@ -405,6 +405,46 @@ func TestCutReopenReplaceDrop(t *testing.T) {
 		t.Errorf("cut %d, watermark %d after reopening, want %d", b.Durable(), b.Watermark(), 2*block)
 	}
 	check(b, "reopened")
+	b.o.MergeRange = 2 * block
+	for i, want := range []bool{true, false} {
+		merged, err := b.Merge(2 * block)
+		if err != nil || merged != want {
+			t.Fatalf("merge %d: %v, %v", i, merged, err)
+		}
+		check(b, "merged")
+	}
+	if len(b.blocks) != 1 {
+		t.Errorf("%d blocks after a merge, want 1", len(b.blocks))
+	}
+	extra := []SeriesBuckets{{fresh, []fold.Bucket{bucketAt(block+3*res, 11)}}}
+	note(fresh, extra[0].Buckets)
+	if err := b.Rewrite(block, block+3*res, block+4*res, extra); err != nil {
+		t.Fatal(err)
+	}
+	check(b, "merged and rewritten")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, dir)
+	check(b, "merged and reopened")
+	if n := b.DropBefore(block); n != 0 {
+		t.Errorf("%d blocks dropped that reach past the limit", n)
+	}
+	if n := b.DropBefore(2 * block); n != 1 {
+		t.Errorf("%d blocks dropped, want 1", n)
+	}
+}
+
+func TestDrop(t *testing.T) {
+	b := openTest(t, t.TempDir())
+	b.Start(0)
+	l := labels.FromStrings("__name__", "m")
+	for i := range int64(3) {
+		b.Put(l, i*block, (i+1)*block, []fold.Bucket{bucketAt(i*block, 1)})
+		if err := b.Cut((i + 1) * block); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if n := b.DropBefore(block); n != 1 {
 		t.Errorf("%d blocks dropped, want 1", n)
 	}

@@ -35,10 +35,12 @@ type Config struct {
 	// Interval is the time between two cycles; Lag is how long after its end a
 	// window is left open for samples on their way.
 	Interval, Lag time.Duration
-	Journal       string // path of the journal of late windows
-	Now           func() time.Time
-	Logger        *slog.Logger
-	Registerer    prometheus.Registerer
+	// OutOfOrderWindow is how much older than the newest a sample may be.
+	OutOfOrderWindow time.Duration
+	Journal          string // path of the journal of late windows
+	Now              func() time.Time
+	Logger           *slog.Logger
+	Registerer       prometheus.Registerer
 }
 
 // Driver folds. Run drives it; nothing else may write to the tiers.
@@ -134,6 +136,9 @@ func (d *Driver) Cycle(ctx context.Context) error {
 	}
 	d.allowDelete()
 	d.retain()
+	if err := d.merge(); err != nil {
+		return errors.Join(lateErr, err)
+	}
 	return lateErr
 }
 
@@ -229,6 +234,17 @@ func split(s span, size int64) (out []span) {
 func cutAll(b *store.Buckets) error {
 	for b.Watermark() != math.MinInt64 && b.Durable()+b.BlockRange() <= b.Watermark() {
 		if err := b.Cut(b.Watermark()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge merges the blocks of at most one range of each tier, so that a cycle never
+// takes long; ranges that late samples may still reach are left alone.
+func (d *Driver) merge() error {
+	for _, b := range []*store.Buckets{d.Fine, d.Coarse} {
+		if _, err := b.Merge(d.Raw.MaxTime() - d.OutOfOrderWindow.Milliseconds()); err != nil {
 			return err
 		}
 	}

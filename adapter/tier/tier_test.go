@@ -80,13 +80,13 @@ func (b *bench) open() {
 	}
 	b.raw, err = store.OpenRaw(filepath.Join(b.dir, "raw"), store.RawOptions{Retention: b.retention, OutOfOrderWindow: 24 * time.Hour, Logger: logger})
 	check()
-	b.fine, err = store.OpenBuckets(filepath.Join(b.dir, "5m"), store.BucketsOptions{Resolution: five, BlockRange: 2 * hour, Logger: logger})
+	b.fine, err = store.OpenBuckets(filepath.Join(b.dir, "5m"), store.BucketsOptions{Resolution: five, BlockRange: 2 * hour, MergeRange: day, Logger: logger})
 	check()
-	b.coarse, err = store.OpenBuckets(filepath.Join(b.dir, "1h"), store.BucketsOptions{Resolution: hour, BlockRange: day, Logger: logger})
+	b.coarse, err = store.OpenBuckets(filepath.Join(b.dir, "1h"), store.BucketsOptions{Resolution: hour, BlockRange: day, MergeRange: 5 * day, Logger: logger})
 	check()
 	b.d, err = New(Config{
 		Raw: b.raw, Fine: b.fine, Coarse: b.coarse, RetentionFine: 14 * 24 * time.Hour, RetentionCoarse: 90 * 24 * time.Hour,
-		Interval: time.Minute, Lag: 30 * time.Second, Journal: filepath.Join(b.dir, "late.journal"),
+		Interval: time.Minute, Lag: 30 * time.Second, OutOfOrderWindow: 24 * time.Hour, Journal: filepath.Join(b.dir, "late.journal"),
 		Now: func() time.Time { return time.UnixMilli(b.now) }, Logger: logger,
 	})
 	check()
@@ -364,7 +364,7 @@ func TestRetention(t *testing.T) {
 	}
 	b.now = epoch + 20*day + minute
 	b.cycle()
-	if got, want := b.fine.MinTime(), epoch+6*day-15*minute-2*hour; got < want || got > want+3*hour {
+	if got := b.fine.MinTime(); got < epoch+5*day || got > epoch+6*day {
 		t.Errorf("oldest five minutes at day %v, want about 6", float64(got-epoch)/float64(day))
 	}
 	if got := b.coarse.MinTime(); got != epoch {
