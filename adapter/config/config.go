@@ -11,28 +11,28 @@ import (
 // Config is the adapter's configuration. Kong reads it from flags and from the
 // environment; a flag's name is that of its tag.
 type Config struct {
-	Listen  string `help:"Address to listen on." default:":9748" placeholder:"ADDR"`
-	DataDir string `name:"data-dir" help:"Directory for everything that is kept." default:"./data" placeholder:"DIR"`
+	Listen  string `help:"Address to listen on (default ${default})." default:":9748" placeholder:"ADDR"`
+	DataDir string `name:"data-dir" help:"Directory for everything that is kept (default ${default})." default:"./data" placeholder:"DIR"`
 
-	RetentionRaw Duration `name:"retention.raw" help:"How long raw samples are kept; 0 for ever." default:"48h" placeholder:"TIME"`
-	Retention5m  Duration `name:"retention.5m" help:"How long 5-minute buckets are kept; 0 for ever." default:"14d" placeholder:"TIME"`
-	Retention1h  Duration `name:"retention.1h" help:"How long hourly buckets are kept; 0 for ever." default:"90d" placeholder:"TIME"`
+	RetentionRaw Duration `name:"retention.raw" help:"How long raw samples are kept; 0 for ever (default ${default})." default:"48h" placeholder:"TIME"`
+	Retention5m  Duration `name:"retention.5m" help:"How long 5-minute buckets are kept; 0 for ever (default ${default})." default:"14d" placeholder:"TIME"`
+	Retention1h  Duration `name:"retention.1h" help:"How long hourly buckets are kept; 0 for ever (default ${default})." default:"90d" placeholder:"TIME"`
 
-	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be." default:"24h" placeholder:"TIME"`
+	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be (default ${default})." default:"24h" placeholder:"TIME"`
 
-	FoldInterval Duration `name:"fold.interval" help:"Time between two folds of closed windows." default:"1m" placeholder:"TIME"`
-	FoldLag      Duration `name:"fold.lag" help:"How long a window stays open after its end for samples on their way; later ones are folded too, at more cost." default:"30s" placeholder:"TIME"`
+	FoldInterval Duration `name:"fold.interval" help:"Time between two folds of closed windows (default ${default})." default:"1m" placeholder:"TIME"`
+	FoldLag      Duration `name:"fold.lag" help:"How long a window stays open after its end for samples on their way; later ones are folded too, at more cost (default ${default})." default:"30s" placeholder:"TIME"`
 
-	QueryLookback    Duration `name:"query.lookback-delta" help:"How old the newest sample of a series may be for it to count as there." default:"5m" placeholder:"TIME"`
-	QueryTimeout     Duration `name:"query.timeout" help:"Longest a query may take." default:"2m" placeholder:"TIME"`
-	QueryMaxSamples  int      `name:"query.max-samples" help:"Most samples a query may hold in memory." default:"50000000" placeholder:"N"`
-	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time." default:"20" placeholder:"N"`
+	QueryLookback    Duration `name:"query.lookback-delta" help:"How old the newest sample of a series may be for it to count as there (default ${default})." default:"5m" placeholder:"TIME"`
+	QueryTimeout     Duration `name:"query.timeout" help:"Longest a query may take (default ${default})." default:"2m" placeholder:"TIME"`
+	QueryMaxSamples  int      `name:"query.max-samples" help:"Most samples a query may hold in memory (default ${default})." default:"50000000" placeholder:"N"`
+	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time (default ${default})." default:"20" placeholder:"N"`
 
-	ShutdownTimeout Duration `name:"shutdown.timeout" help:"How long requests under way may go on at a stop." default:"10s" placeholder:"TIME"`
+	ShutdownTimeout Duration `name:"shutdown.timeout" help:"How long requests under way may go on at a stop (default ${default})." default:"10s" placeholder:"TIME"`
 	Pprof           bool     `name:"debug.pprof" help:"Serve /debug/pprof."`
 
-	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
-	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`
+	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error (default ${default})." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json (default ${default})." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`
 
 	CheckConfig bool `name:"check-config" help:"Check the configuration and stop."`
 }
