@@ -1,6 +1,10 @@
 package receive
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
 
 // sample is one float sample; times are Unix milliseconds, st 0 means unknown.
 type sample struct {
@@ -80,7 +84,7 @@ func (s *series) decode(q *request, at span, room int) error {
 		if err := s.field(q.proto, num, data, span{uint32(end - len(data)), uint32(end)}); err != nil {
 			return err
 		}
-		if s.cost() > room {
+		if len(s.samples) > room || s.cost() > room {
 			return limitError{"the request has more samples than one request may have"}
 		}
 	}
@@ -160,9 +164,31 @@ func packed(err error) error {
 	return err
 }
 
+// The tags of a Sample's fields as every encoder writes them.
+const (
+	tagValue     = 1<<3 | wireFixed64
+	tagTimestamp = 2<<3 | wireVarint
+	tagStart     = 3<<3 | wireVarint
+)
+
 // decode reads a Sample message: value, timestamp and, in 2.0, the start timestamp.
 func (s *sample) decode(b []byte, p protocol) (err error) {
-	for i := 0; i < len(b); {
+	i := 0
+	if len(b) > 10 && b[0] == tagValue && b[9] == tagTimestamp { // the usual order
+		s.v = math.Float64frombits(binary.LittleEndian.Uint64(b[1:]))
+		var v uint64
+		if v, i, err = uvarint(b, 10); err != nil {
+			return err
+		}
+		s.t = int64(v)
+		if i < len(b) && b[i] == tagStart && p == proto2 {
+			if v, i, err = uvarint(b, i+1); err != nil {
+				return err
+			}
+			s.st = int64(v)
+		}
+	}
+	for i < len(b) {
 		num, typ, next, err := tag(b, i)
 		if err != nil {
 			return err
@@ -219,109 +245,6 @@ func (m *seriesMeta) decode(b []byte) error {
 		}
 	}
 	return nil
-}
-
-// family is one 1.0 MetricMetadata message.
-type family struct {
-	typ              int32
-	name, help, unit []byte
-}
-
-func (f *family) decode(b []byte) error {
-	*f = family{}
-	for i := 0; i < len(b); {
-		num, typ, next, err := tag(b, i)
-		if err != nil {
-			return err
-		}
-		if num == 3 || num > 5 {
-			if i, err = skip(b, i); err != nil {
-				return err
-			}
-			continue
-		}
-		if num == 1 {
-			if typ != wireVarint {
-				return errWireType
-			}
-			var v uint64
-			if v, i, err = uvarint(b, next); err != nil {
-				return err
-			}
-			f.typ = int32(v)
-			continue
-		}
-		if typ != wireBytes {
-			return errWireType
-		}
-		var data []byte
-		if data, i, err = chunk(b, next); err != nil {
-			return err
-		}
-		switch num {
-		case 2:
-			f.name = data
-		case 4:
-			f.help = data
-		case 5:
-			f.unit = data
-		}
-	}
-	return nil
-}
-
-// rawExemplar is one decoded Exemplar message; the labels are as in series.
-type rawExemplar struct {
-	refs  []uint32
-	pairs []pair
-	v     float64
-	t     int64
-}
-
-func (e *rawExemplar) decode(b []byte, p protocol) error {
-	*e = rawExemplar{refs: e.refs[:0], pairs: e.pairs[:0]}
-	for i := 0; i < len(b); {
-		num, typ, next, err := tag(b, i)
-		if err != nil {
-			return err
-		}
-		var v uint64
-		switch {
-		case num > 3:
-			i, err = skip(b, i)
-		case num == 1 && typ == wireBytes:
-			var data []byte
-			if data, i, err = chunk(b, next); err == nil {
-				err = e.labels(data, p)
-			}
-		case num == 1 && typ == wireVarint && p == proto2:
-			v, i, err = uvarint(b, next)
-			e.refs = append(e.refs, uint32(v))
-		case num == 2 && typ == wireFixed64:
-			e.v, i, err = fixed64(b, next)
-		case num == 3 && typ == wireVarint:
-			v, i, err = uvarint(b, next)
-			e.t = int64(v)
-		default:
-			err = errWireType
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *rawExemplar) labels(data []byte, p protocol) (err error) {
-	if p == proto2 {
-		e.refs, err = appendRefs(e.refs, data)
-		return err
-	}
-	l, err := decodeLabel(data)
-	if err == nil && len(e.pairs) <= maxLabels {
-		e.pairs = append(e.pairs, l)
-	}
-	return err
 }
 
 // malformed names the series a decoding error was found in.

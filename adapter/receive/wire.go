@@ -37,6 +37,9 @@ func uvarint(b []byte, i int) (uint64, int, error) {
 	return longUvarint(b, i)
 }
 
+// longUvarint is kept apart so that uvarint is small enough to be inlined.
+//
+//go:noinline
 func longUvarint(b []byte, i int) (uint64, int, error) {
 	var v uint64
 	for shift := uint(0); shift < 64; shift += 7 {
