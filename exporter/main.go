@@ -1,0 +1,114 @@
+// ticktier-exporter reads the kernel on every tick, keeps the ticks in memory,
+// remote-writes them, and answers scrapes.
+//
+// main reads flags and environment, joins the packages and turns an error into an
+// exit code; it does nothing else.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/ticktier/ticktier/exporter/config"
+)
+
+// version is set by the linker.
+var version = ""
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(realMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+// realMain is main with its surroundings passed in; it returns the exit code.
+func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
+	unsetEmpty()
+	sources := newSourceFlags()
+	c := cli{Run: runCmd{Sources: kong.Plugins{sources.flags}}}
+	code := -1
+	p, err := kong.New(&c, options(out, errout, func(c int) { code = c })...)
+	if err != nil {
+		fmt.Fprintln(errout, "ticktier-exporter: BUG:", err)
+		return exitFailed
+	}
+	_, err = p.Parse(args)
+	if code >= 0 { // --help or --version
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(errout, "ticktier-exporter: %v (see ticktier-exporter --help)\n", err)
+		return exitUsage
+	}
+	cfg := &c.Run.Config
+	if err := cfg.Validate(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(errout, "ticktier-exporter: %s\n", strings.TrimSuffix(line, "\n"))
+		}
+		return exitUsage
+	}
+	if cfg.CheckConfig {
+		fmt.Fprintln(out, "the configuration is good")
+		return 0
+	}
+	logger := newLogger(errout, cfg)
+	warnUnknown(logger, p.Model)
+	if err := serve(ctx, cfg, sources.enabled(), logger); err != nil {
+		logger.Error("stopped", "err", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		level = slog.LevelInfo // kong's enum lets nothing else through
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// build is what this program was built from.
+type build struct{ version, revision, goVersion string }
+
+// thisBuild reads the linker's version, and what the Go tool knows of it.
+func thisBuild() build {
+	b := build{version: version}
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		b.goVersion = info.GoVersion
+		if b.version == "" && info.Main.Version != "(devel)" {
+			b.version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.revision = s.Value
+			}
+		}
+	}
+	if b.version == "" {
+		b.version = "dev"
+	}
+	return b
+}
+
+func (b build) String() string {
+	parts := []string{b.goVersion}
+	if b.revision != "" {
+		parts = append([]string{b.revision}, parts...)
+	}
+	return b.version + " (" + strings.Join(parts, ", ") + ")"
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/config"
+	"github.com/ticktier/ticktier/exporter/ring"
+	"github.com/ticktier/ticktier/exporter/send"
+)
+
+// newSenders makes a sender for each URL.
+func newSenders(e *exporter, schema *collectors.Schema, specs []collectors.Spec) ([]*send.Sender, error) {
+	labels, err := externalLabels(e.cfg)
+	if err != nil {
+		return nil, err
+	}
+	headers, err := e.cfg.Headers()
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	for _, h := range headers {
+		header.Add(h.Name, h.Value)
+	}
+	d := newDelivered(e.ring, len(e.cfg.RemoteWriteURL))
+	mode := map[string]send.Mode{"2.0": send.Only2, "1.0": send.Only1}[e.cfg.RemoteWriteProtocol]
+	var out []*send.Sender
+	names := map[string]int{}
+	for i, url := range e.cfg.RemoteWriteURL {
+		c := send.Config{
+			URL: url, Interval: e.cfg.RemoteWriteInterval, Timeout: e.cfg.RemoteWriteTimeout, Mode: mode,
+			ShutdownTimeout: e.cfg.ShutdownTimeout, StaleOnStop: e.cfg.RemoteWriteStaleOnStop,
+			ExternalLabels: labels, Ticks: e.ring.Reader(), Schema: schema,
+			Wall: e.clock.Wall, Now: e.clock.Mono, Start: counterStarts(e.cfg, specs, e.clock.Wall(0)),
+			Delivered: func(seq uint64) { d.set(i, seq) },
+			Version:   thisBuild().version, Session: e.session,
+			Header: header, Authorize: authorizer(e.cfg), Logger: e.log,
+		}
+		s, err := send.New(c)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.url: %w", err)
+		}
+		// Two URLs may differ in what is not shown.
+		if names[s.Name()]++; names[s.Name()] > 1 {
+			c.Name = fmt.Sprintf("%s#%d", s.Name(), names[s.Name()])
+			if s, err = send.New(c); err != nil {
+				return nil, fmt.Errorf("--remote-write.url: %w", err)
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// externalLabels are the labels for all that is pushed.
+func externalLabels(cfg *config.Config) ([]collectors.Label, error) {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	labels, err := cfg.LabelsOf(host)
+	if err != nil {
+		return nil, err
+	}
+	var out []collectors.Label
+	for _, l := range labels {
+		out = append(out, collectors.Label{Name: l.Name, Value: l.Value})
+	}
+	return out, nil
+}
+
+// authorizer adds the credentials of the configuration to a request. The files are
+// read for each: they are small, a push is rare, and so a new token needs no
+// restart.
+func authorizer(cfg *config.Config) func(http.Header) error {
+	read := func(file string) (string, error) {
+		b, err := os.ReadFile(file)
+		return strings.TrimSpace(string(b)), err
+	}
+	switch {
+	case cfg.RemoteWriteTokenFile != "":
+		return func(h http.Header) error {
+			token, err := read(cfg.RemoteWriteTokenFile)
+			if err != nil {
+				return fmt.Errorf("read bearer token: %w", err)
+			}
+			h.Set("Authorization", "Bearer "+token)
+			return nil
+		}
+	case cfg.RemoteWriteUsername != "":
+		return func(h http.Header) error {
+			password, err := read(cfg.RemoteWritePasswordFile)
+			if err != nil {
+				return fmt.Errorf("read password: %w", err)
+			}
+			r := http.Request{Header: h}
+			r.SetBasicAuth(cfg.RemoteWriteUsername, password)
+			return nil
+		}
+	}
+	return nil
+}
+
+// delivered tells the ring what every sender has delivered.
+type delivered struct {
+	ring    *ring.Ring
+	cursors []atomic.Uint64
+}
+
+func newDelivered(r *ring.Ring, senders int) *delivered {
+	if senders > 0 {
+		r.Delivered(0)
+	}
+	return &delivered{ring: r, cursors: make([]atomic.Uint64, senders)}
+}
+
+// set notes one sender's cursor. Any number may do so at once: each tells the ring
+// a number that all have reached.
+func (d *delivered) set(i int, seq uint64) {
+	d.cursors[i].Store(seq)
+	for j := range d.cursors {
+		seq = min(seq, d.cursors[j].Load())
+	}
+	d.ring.Delivered(seq)
+}
+
+// reportUnsent logs what each sender leaves in the ring.
+func (e *exporter) reportUnsent() {
+	st := e.ring.Stats()
+	if st.Ticks == 0 {
+		return
+	}
+	for _, s := range e.senders {
+		if s.Cursor() > st.LastSeq {
+			continue
+		}
+		from := max(s.Cursor(), st.FirstSeq)
+		e.log.Warn("ticks are left undelivered", "url", s.Name(), "slots", st.LastSeq-from+1,
+			"to", time.UnixMilli(e.clock.Wall(st.LastTime)).UTC())
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/config"
+	"github.com/ticktier/ticktier/exporter/expose"
+	"github.com/ticktier/ticktier/exporter/ring"
+	"github.com/ticktier/ticktier/exporter/send"
+	"github.com/ticktier/ticktier/exporter/tick"
+)
+
+// exporter is the parts that run, joined.
+type exporter struct {
+	cfg     *config.Config
+	log     *slog.Logger
+	session string
+	clock   *tick.Clock
+	ring    *ring.Ring
+	loop    *tick.Loop
+	senders []*send.Sender
+	handler http.Handler
+
+	sampled chan struct{} // closed when the last tick is in the ring
+	sent    chan struct{} // closed when the last sender is done
+}
+
+// serve runs the exporter until a signal or an error ends it. What stops, stops in
+// the order in which ticks flow.
+func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log *slog.Logger) error {
+	// The port first: it is the cheapest thing that can be wrong.
+	ln, err := listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	e, err := join(cfg, specs, log)
+	if err != nil {
+		if ln != nil {
+			_ = ln.Close()
+		}
+		return err
+	}
+	limit := limitMemory(cfg)
+	logConfig(log, cfg, specs, e.session, limit)
+
+	var g run.Group
+	// Once a signal came its handler is gone: a second one ends the process.
+	g.Add(run.SignalHandler(ctx, os.Interrupt, syscall.SIGTERM))
+	e.addLoop(&g)
+	e.addSenders(&g)
+	if ln != nil {
+		e.addServer(&g, ln)
+	}
+	err = g.Run()
+	switch {
+	case errors.Is(err, run.ErrSignal) || ctx.Err() != nil:
+		log.Info("stopped", "reason", err)
+		return nil
+	default:
+		return err
+	}
+}
+
+// listen opens the port; without an address there is none.
+func listen(addr string) (net.Listener, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return ln, nil
+}
+
+// join makes the parts and connects them.
+func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*exporter, error) {
+	e := &exporter{cfg: cfg, log: log, session: newSession(), clock: tick.NewClock(),
+		sampled: make(chan struct{}), sent: make(chan struct{})}
+	var err error
+	if e.ring, err = ring.New(int(cfg.RingMaxBytes)); err != nil {
+		return nil, err
+	}
+	e.ring.Logger = log
+	schema := &collectors.Schema{}
+	if e.senders, err = newSenders(e, schema, specs); err != nil {
+		return nil, err
+	}
+	e.loop, err = tick.New(tick.Config{
+		Rate:  cfg.Rate,
+		Specs: specs,
+		Env: collectors.Env{
+			Procfs: cfg.PathProcfs, Sysfs: cfg.PathSysfs, Rootfs: cfg.PathRootfs,
+			Logger: log, Self: e.selfMetrics(),
+		},
+		Schema: schema,
+		Sink:   e.ring,
+		Clock:  e.clock,
+		Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h, err := expose.Handler(expose.Config{Latest: e.ring, Schema: schema, Pprof: cfg.Pprof})
+	if err != nil {
+		return nil, err
+	}
+	e.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Ticktier-Session", e.session)
+		h.ServeHTTP(w, r)
+	})
+	return e, nil
+}
+
+// addLoop adds the tick loop, which is the first to stop.
+func (e *exporter) addLoop(g *run.Group) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.Add(func() error {
+		defer close(e.sampled)
+		if err := e.loop.Run(ctx); err != nil {
+			return fmt.Errorf("sample: %w", err)
+		}
+		return nil
+	}, func(error) {
+		cancel()
+		<-e.sampled
+	})
+}
+
+// addSenders adds the senders. They stop when no more ticks come, and take their
+// time for what is left.
+func (e *exporter) addSenders(g *run.Group) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.Add(func() error {
+		defer close(e.sent)
+		errs := make(chan error)
+		for _, s := range e.senders {
+			go func() { errs <- s.Run(ctx) }()
+		}
+		var err error
+		for range e.senders {
+			err = errors.Join(err, <-errs)
+		}
+		<-ctx.Done() // there may be none
+		e.reportUnsent()
+		return err
+	}, func(error) { cancel() })
+}
+
+// addServer adds the HTTP server. It answers until the senders are done, so that
+// their last figures can be scraped.
+func (e *exporter) addServer(g *run.Group, ln net.Listener) {
+	srv := &http.Server{
+		Handler:           e.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
+	}
+	g.Add(func() error {
+		e.log.Info("listening", "addr", ln.Addr().String())
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+		return nil
+	}, func(error) {
+		<-e.sent
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if srv.Shutdown(ctx) != nil {
+			_ = srv.Close()
+		}
+	})
+}
