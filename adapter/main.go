@@ -25,6 +25,7 @@ var version = "dev"
 // cli is the command line.
 type cli struct {
 	Run     runCmd           `cmd:"" default:"withargs" help:"Run the adapter (the default)."`
+	Seed    seedCmd          `cmd:"" help:"Fill an empty data directory with a made-up fleet's history, for measurements and for trying things out."`
 	Version kong.VersionFlag `help:"Show the version and stop."`
 }
 
@@ -54,13 +55,20 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintln(errout, "ticktier-adapter: BUG:", err)
 		return exitFailed
 	}
-	_, err = p.Parse(args)
+	parsed, err := p.Parse(args)
 	if code >= 0 { // --help or --version
 		return code
 	}
 	if err != nil {
 		fmt.Fprintf(errout, "ticktier-adapter: %v (see ticktier-adapter --help)\n", err)
 		return exitUsage
+	}
+	if parsed.Command() == "seed" {
+		if err := c.Seed.run(ctx, out, errout); err != nil {
+			fmt.Fprintf(errout, "ticktier-adapter: %v\n", err)
+			return exitFailed
+		}
+		return 0
 	}
 	cfg := &c.Run.Config
 	if err := cfg.Validate(); err != nil {

@@ -43,6 +43,12 @@ const (
 	coarseMerged = 5 * coarseBlock
 )
 
+// shapes are the two tiers' shapes.
+func shapes() (fine, coarse store.BucketsOptions) {
+	return store.BucketsOptions{Resolution: fineWindow, BlockRange: fineBlock, MergeRange: fineMerged},
+		store.BucketsOptions{Resolution: coarseWindow, BlockRange: coarseBlock, MergeRange: coarseMerged}
+}
+
 // serve runs the adapter until a signal, an error or the end of ctx.
 func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err error) {
 	// The port first: it is the cheapest thing that can be wrong.
@@ -144,17 +150,16 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		return a, err
 	}
 	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
-	options := store.BucketsOptions{
-		Resolution: fineWindow, BlockRange: fineBlock, MergeRange: fineMerged, Counter: counter, Lacks: a.lacks,
-		Logger: logger.With("part", "5m"), Registerer: reg,
-	}
-	if a.fine, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "5m"), options); err != nil {
-		return a, err
-	}
-	options.Resolution, options.BlockRange, options.MergeRange = coarseWindow, coarseBlock, coarseMerged
-	options.Logger = logger.With("part", "1h")
-	if a.coarse, err = store.OpenBuckets(filepath.Join(cfg.DataDir, "1h"), options); err != nil {
-		return a, err
+	fine, coarse := shapes()
+	for _, t := range []struct {
+		name string
+		o    store.BucketsOptions
+		to   **store.Buckets
+	}{{"5m", fine, &a.fine}, {"1h", coarse, &a.coarse}} {
+		t.o.Counter, t.o.Lacks, t.o.Logger, t.o.Registerer = counter, a.lacks, logger.With("part", t.name), reg
+		if *t.to, err = store.OpenBuckets(filepath.Join(cfg.DataDir, t.name), t.o); err != nil {
+			return a, err
+		}
 	}
 	if a.fleet, err = fleet.New(fleet.Config{Path: filepath.Join(cfg.DataDir, "devices.json"), Logger: logger, Registerer: reg}); err != nil {
 		return a, err

@@ -13,13 +13,13 @@ import (
 const (
 	formXOR     = 0 // a Prometheus XOR chunk, its times 0, 1, 2, …
 	formDecimal = 1 // form − 1 is the number of decimal places, up to maxPlaces
-	maxPlaces   = 3
+	maxPlaces   = 6
 )
 
 // maxScaled bounds scaled values: larger integers have no exact float.
 const maxScaled = 1 << 53
 
-var pow10 = [maxPlaces + 1]float64{1, 10, 100, 1000}
+var pow10 = [maxPlaces + 1]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6}
 
 // appendInts appends integers as the zigzag varints of their differences, a run of
 // zeros as one zero and its length.
