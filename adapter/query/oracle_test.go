@@ -48,7 +48,7 @@ func makeHistory(r *rand.Rand, length int64, onEdges bool) history {
 			}
 			at := t + r.Int64N(period/2)
 			if onEdges && r.IntN(10) == 0 {
-				at = floorTo(t, period)
+				at = max(floorTo(t, period), base)
 			}
 			if !onEdges && at%minute == 0 {
 				at++

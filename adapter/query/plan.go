@@ -101,10 +101,10 @@ func timeline(srcs []source, c choice) []stretch {
 	return out
 }
 
-// join appends next. A seam that is no window edge of the coarser side is moved to
-// one, so that no sample is counted twice or missed: the coarser source keeps the
-// window that the seam lies in, unless that is all it has, when the finer one has
-// it all.
+// join appends next. A seam that is no window edge of the coarser side is moved up
+// to one, so that no sample is counted twice or missed: the coarser source keeps
+// the window that the seam lies in. Where that is the oldest window it has, data
+// began there and not in the coarser source alone, and the finer one has it all.
 func join(srcs []source, out []stretch, next stretch) []stretch {
 	n := len(out)
 	if n == 0 || out[n-1].to < next.from {
@@ -116,14 +116,10 @@ func join(srcs []source, out []stretch, next stretch) []stretch {
 		return out
 	}
 	res := max(srcs[last.src].res, srcs[next.src].res)
-	seam := next.from
-	if last.to > seam {
-		seam = last.to // moved up by an earlier seam
-	}
+	seam := max(next.from, last.to) // last may have been moved up
 	if down := floorTo(seam, res); down != seam {
-		if srcs[last.src].res == res && last.from >= down {
-			next.from = last.from
-			return join(srcs, out[:n-1], next)
+		if srcs[last.src].res == res && srcs[last.src].from >= down && last.to == next.from {
+			return append(out[:n-1], next)
 		}
 		seam = down + res
 	}
