@@ -43,7 +43,7 @@ func start(t testing.TB, c program.Config, readyPath string) *app {
 	t.Cleanup(func() {
 		a.stop(t)
 		if t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", c.Name, tail(p.Log(), 40))
+			t.Logf("the end of the log of %s:\n%s", c.Name, tail(p.Log(), 20))
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)

@@ -272,7 +272,7 @@ func TestBadQueries(t *testing.T) {
 		"/api/v1/query_range?query=up&start=2&end=1&step=1":       "end",
 		"/api/v1/query_range?query=up&start=0&end=1000000&step=1": "11,000",
 		"/api/v1/query?query=up&max_source_resolution=wide":       "max_source_resolution",
-		"/api/v1/label/__name__/values?match[]=%7B":               "match",
+		"/api/v1/label/__name__/values?match[]=%7B":               "parse error",
 		"/api/v1/series": "match",
 		"/api/v1/query?query=count_over_time(up%5B1h%5D)&timeout=forever": "timeout",
 	} {

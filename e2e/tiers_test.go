@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ticktier/ticktier/e2e/client"
+	"github.com/ticktier/ticktier/e2e/program"
 )
 
 // tierFlags make the adapter take three-day-old samples and fold at once.
@@ -331,8 +332,12 @@ func TestThreeDaysKilled(t *testing.T) {
 		body := between(series, from, from+piece)
 		acknowledged := false
 		if due {
-			acknowledged = pushAndKill(t, adapter, body, time.Duration(rng.Int64N(int64(15*time.Millisecond))))
+			acknowledged = pushAndKill(t, adapter, body, killDelay(rng))
 			kills++
+			if rng.IntN(3) == 0 {
+				startAndKill(t, dir, time.Duration(rng.Int64N(int64(300*time.Millisecond))))
+				kills++
+			}
 			adapter = startAdapter(t, dir, tierFlags...)
 		} else {
 			push(t, adapter.Client, client.V1, body)
@@ -349,6 +354,37 @@ func TestThreeDaysKilled(t *testing.T) {
 	waitFolded(t, adapter)
 	for _, tier := range []string{"raw", "5m", "1h"} {
 		checkTier(t, adapter, tier, series, start, end)
+	}
+}
+
+// killDelay is mostly a moment during the push, and now and then one during the
+// folds and the compactions that follow it.
+func killDelay(rng *rand.Rand) time.Duration {
+	if rng.IntN(3) == 0 {
+		return time.Duration(rng.Int64N(int64(2 * time.Second)))
+	}
+	return time.Duration(rng.Int64N(int64(15 * time.Millisecond)))
+}
+
+// startAndKill starts an adapter and kills it after a delay, whether or not it has
+// read back what it kept.
+func startAndKill(t *testing.T, dir string, after time.Duration) {
+	t.Helper()
+	p, err := program.Start(program.Config{
+		Name: "adapter",
+		Path: exe(t, "adapter"),
+		Args: append([]string{"run", "--listen=127.0.0.1:0", "--data-dir=" + dir}, tierFlags...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-p.Exited():
+		t.Errorf("the adapter ended by itself: %v\n%s", p.ExitErr(), tail(p.Log(), 20))
+	case <-timer.C:
+		p.Kill()
 	}
 }
 
