@@ -33,11 +33,16 @@ type file struct {
 
 // openFile opens path for reading; size is the first guess at the buffer it needs.
 func openFile(path string, size int, single bool) (*file, error) {
-	f := &file{path: path, single: single, fd: -1, buf: make([]byte, size)}
+	f := laterFile(path, size, single)
 	if err := f.open(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// laterFile is openFile for a file that may come and go: its first read opens it.
+func laterFile(path string, size int, single bool) *file {
+	return &file{path: path, single: single, fd: -1, buf: make([]byte, size)}
 }
 
 func (f *file) open() error {

@@ -151,3 +151,77 @@ func FuzzDirectoryEntries(f *testing.F) {
 		}
 	})
 }
+
+func FuzzNetstat(f *testing.F) {
+	fuzzSource(f, "proc/net/snmp", func() (Source, func(*Out, []byte) error) {
+		s := &netstat{pairs: [2]*file{{fd: -1}, {fd: -1}}, six: &file{fd: -1}, faults: newFaults(Env{}, "netstat"),
+			fields: netstatPattern(), sixRows: newTable[fieldRow](64)}
+		rows := newTable[netstatRow](64)
+		return s, func(out *Out, text []byte) error { s.parsePairs(out, rows, text); return nil }
+	})
+}
+
+func FuzzSnmp6(f *testing.F) {
+	fuzzSource(f, "proc/net/snmp6", func() (Source, func(*Out, []byte) error) {
+		s := &netstat{pairs: [2]*file{{fd: -1}, {fd: -1}}, six: &file{fd: -1}, faults: newFaults(Env{}, "netstat"),
+			fields: netstatPattern(), sixRows: newTable[fieldRow](64)}
+		return s, func(out *Out, text []byte) error { s.parseSix(out, text); return nil }
+	})
+}
+
+func FuzzSockstat(f *testing.F) {
+	fuzzSource(f, "proc/net/sockstat", func() (Source, func(*Out, []byte) error) {
+		s := &sockstat{files: [2]*file{{fd: -1}, {fd: -1}}, faults: newFaults(Env{}, "sockstat"),
+			rows: newTable[sockstatRow](64), page: 4096}
+		return s, func(out *Out, text []byte) error {
+			s.rows.begin()
+			s.parse(out, text)
+			s.rows.end(func(r *sockstatRow) { r.clear(out) })
+			return nil
+		}
+	})
+}
+
+func FuzzConntrack(f *testing.F) {
+	f.Add([]byte("entries found\n0000000c 0000000a\n"))
+	fuzzSource(f, "proc/net/stat/nf_conntrack", func() (Source, func(*Out, []byte) error) {
+		s := &conntrack{count: newValueFile("", &conntrackEntries), limit: newValueFile("", &conntrackLimit),
+			stat: &file{fd: -1}, faults: newFaults(Env{}, "conntrack")}
+		return s, func(out *Out, text []byte) error { s.parse(out, text); return nil }
+	})
+}
+
+func FuzzSchedstat(f *testing.F) {
+	fuzzSource(f, "proc/schedstat", func() (Source, func(*Out, []byte) error) {
+		s := &schedstat{file: &file{fd: -1}, faults: newFaults(Env{}, "schedstat"), rows: newTable[schedstatRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzARP(f *testing.F) {
+	fuzzSource(f, "proc/net/arp", func() (Source, func(*Out, []byte) error) {
+		s := &arp{file: &file{fd: -1}, faults: newFaults(Env{}, "arp"), rows: newTable[arpRow](64)}
+		return s, s.parse
+	})
+}
+
+func FuzzUDP(f *testing.F) {
+	fuzzSource(f, "proc/net/udp", func() (Source, func(*Out, []byte) error) {
+		s := &udp{faults: newFaults(Env{}, "udp")}
+		s.files[0].file, s.files[1].file = &file{fd: -1}, &file{fd: -1}
+		return s, func(out *Out, text []byte) error { s.parse(out, &s.files[0], text); return nil }
+	})
+}
+
+func FuzzFilefd(f *testing.F) {
+	fuzzSource(f, "proc/sys/fs/file-nr", func() (Source, func(*Out, []byte) error) {
+		s := &filefd{file: &file{fd: -1}}
+		return s, s.parse
+	})
+}
+
+func FuzzValue(f *testing.F) {
+	f.Add([]byte("-9223372036854775808\n"))
+	f.Add([]byte("9223372036854775807"))
+	f.Fuzz(func(t *testing.T, text []byte) { parseValue(text) })
+}

@@ -1,0 +1,85 @@
+package collectors
+
+import (
+	"bytes"
+	"fmt"
+)
+
+var arpEntries = Metric{Name: "node_arp_entries", Type: Gauge, Help: "ARP entries by device"}
+
+type arpRow struct {
+	slot int32
+	n    int64 // entries so far in this read
+}
+
+// arp counts the neighbours of each device in net/arp, whose last column is the
+// device (arp_format_neigh_entry in net/ipv4/arp.c).
+type arp struct {
+	*file
+	faults faults
+	rows   *table[arpRow]
+}
+
+func newArp(env Env) (Source, error) {
+	f, err := openFile(procNet(env, "arp"), 4<<10, false)
+	if err != nil {
+		return nil, err
+	}
+	return &arp{file: f, faults: newFaults(env, "arp"), rows: newTable[arpRow](maxInterfaces)}, nil
+}
+
+func (s *arp) Read(out *Out) error {
+	text, err := s.file.readInto(out)
+	if err != nil {
+		return err
+	}
+	return s.parse(out, text)
+}
+
+func (s *arp) parse(out *Out, text []byte) error {
+	const columns = 6
+	head, text, _ := cutLine(text)
+	if !bytes.HasPrefix(head, []byte("IP address")) {
+		return fmt.Errorf("read %s: %w", s.path, errNoTable)
+	}
+	s.rows.begin()
+	for len(text) > 0 {
+		var line, device []byte
+		line, text, _ = cutLine(text)
+		n := 0
+		for start, end := field(line, 0); start < end; start, end = field(line, end) {
+			device = line[start:end]
+			n++
+		}
+		if n == columns {
+			s.count(out, device)
+		} else if n > 0 {
+			s.faults.badRow(out, line)
+		}
+	}
+	s.rows.end(func(r *arpRow) { out.Clear(int(r.slot)) })
+	for _, i := range s.rows.order {
+		r := &s.rows.rows[i].row
+		out.Set(int(r.slot), r.n)
+	}
+	return nil
+}
+
+// count adds one to the device's entries.
+func (s *arp) count(out *Out, device []byte) {
+	// Entries of one device need not follow each other, so here a row that is there
+	// twice is the same row.
+	if i, ok := s.rows.index[string(device)]; ok && s.rows.rows[i].gen == s.rows.gen {
+		s.rows.rows[i].row.n++
+		return
+	}
+	r, state := s.rows.find(device)
+	if r == nil {
+		s.faults.refused(out, state, device)
+		return
+	}
+	if state == rowNew {
+		r.slot = int32(out.Add(&arpEntries, Label{"device", label(device)}))
+	}
+	r.n = 1
+}
