@@ -23,12 +23,22 @@ type Config struct {
 	Schema *collectors.Schema
 	// Pprof adds /debug/pprof.
 	Pprof bool
+
+	// Reader makes a reader of the ring for /api/v1/samples and /api/v1/stream,
+	// which API.md describes; without it there are none. Session is the
+	// exporter's, and Wall turns monotonic ns into Unix ms.
+	Reader  func() Reader
+	Session string
+	Wall    func(mono int64) int64
 }
 
 // Handler makes the exporter's HTTP handler. It is safe for concurrent use.
 func Handler(c Config) (http.Handler, error) {
 	if c.Latest == nil || c.Schema == nil {
 		return nil, errors.New("expose: Latest and Schema are needed")
+	}
+	if c.Reader != nil && (c.Session == "" || c.Wall == nil) {
+		return nil, errors.New("expose: Reader needs Session and Wall")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", &metrics{latest: c.Latest, schema: c.Schema})
@@ -50,9 +60,14 @@ func Handler(c Config) (http.Handler, error) {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
+	if c.Reader != nil {
+		t := newTicks(c)
+		mux.HandleFunc("GET /api/v1/samples", t.samples)
+		mux.HandleFunc("GET /api/v1/stream", t.stream)
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		io.WriteString(w, index(c.Pprof))
+		io.WriteString(w, index(&c))
 	})
 	return mux, nil
 }
@@ -64,7 +79,7 @@ func plain(w http.ResponseWriter, code int, text string) {
 }
 
 // index is the page at /.
-func index(pprof bool) string {
+func index(c *Config) string {
 	page := `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>ticktier-exporter</title></head>
@@ -75,7 +90,12 @@ func index(pprof bool) string {
 <li><a href="/-/healthy">/-/healthy</a>: the process is there</li>
 <li><a href="/-/ready">/-/ready</a>: ticks are being taken</li>
 `
-	if pprof {
+	if c.Reader != nil {
+		page += `<li><a href="/api/v1/samples">/api/v1/samples</a>: the ticks held, as JSON lines</li>
+<li><a href="/api/v1/stream">/api/v1/stream</a>: ticks as they are taken, as server-sent events</li>
+`
+	}
+	if c.Pprof {
 		page += `<li><a href="/debug/pprof/">/debug/pprof/</a>: profiles</li>
 `
 	}

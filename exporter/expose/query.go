@@ -1,0 +1,72 @@
+package expose
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+const (
+	defaultMax = 1000
+	limitMax   = 100000
+	// limitMatch bounds the selectors of a request: each is tried on every series.
+	limitMatch = 64
+)
+
+// query is what a client asks for.
+type query struct {
+	since   uint64
+	resume  bool // since was given
+	session string
+	max     int
+	match   []selector
+}
+
+// parseQuery reads a request's parameters; an error names the one that is wrong.
+func parseQuery(r *http.Request) (*query, error) {
+	q := &query{max: defaultMax}
+	form := r.URL.Query()
+	q.session = form.Get("session")
+	if s := form.Get("since"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("since=%q is not a tick's number", s)
+		}
+		q.since, q.resume = n, true
+	}
+	if s := form.Get("max"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > limitMax {
+			return nil, fmt.Errorf("max=%q is not a number from 1 to %d", s, limitMax)
+		}
+		q.max = n
+	}
+	if len(form["match[]"]) > limitMatch {
+		return nil, fmt.Errorf("match[]: more than %d selectors", limitMatch)
+	}
+	for _, s := range form["match[]"] {
+		sel, err := parseSelector(s)
+		if err != nil {
+			return nil, fmt.Errorf("match[]: %w", err)
+		}
+		q.match = append(q.match, sel)
+	}
+	return q, nil
+}
+
+// lastEvent takes since and session from the id of the last event that a client
+// got before it lost the connection.
+func (q *query) lastEvent(id string) error {
+	if id == "" {
+		return nil
+	}
+	session, seq, _ := strings.Cut(id, "/")
+	n, err := strconv.ParseUint(seq, 10, 64)
+	if err != nil || session == "" {
+		return errors.New("Last-Event-ID is not an id of this stream")
+	}
+	q.session, q.since, q.resume = session, n, true
+	return nil
+}
