@@ -131,6 +131,26 @@ func (f *families) isCounter(name string) bool {
 	return false
 }
 
+// seriesType returns the type of series of that metric name, as far as it was told.
+func (f *families) seriesType(name string) model.MetricType {
+	if t := f.typeOf(name); t != "" {
+		return t
+	}
+	for _, suffix := range [...]string{suffixTotal, suffixBucket, suffixCount} {
+		base, ok := strings.CutSuffix(name, suffix)
+		if !ok || base == "" {
+			continue
+		}
+		switch t := f.typeOf(base); {
+		case t == model.MetricTypeCounter && suffix == suffixTotal,
+			t == model.MetricTypeHistogram && suffix != suffixTotal,
+			t == model.MetricTypeSummary && suffix == suffixCount:
+			return model.MetricTypeCounter
+		}
+	}
+	return model.MetricTypeUnknown
+}
+
 // familyOf returns the family a series belongs to, given its type.
 func familyOf(name string, typ int32) string {
 	switch metricType(typ) {

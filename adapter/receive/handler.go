@@ -123,8 +123,10 @@ func (h *Handler) Metadata() map[string]metadata.Metadata { return h.families.ge
 // where it is known, else by the name's suffix (_total, _count, _sum, _bucket).
 func (h *Handler) IsCounter(name string) bool { return h.families.isCounter(name) }
 
-// TypeOf is what senders said a metric family is, "" where none did.
-func (h *Handler) TypeOf(name string) model.MetricType { return h.families.typeOf(name) }
+// TypeOf returns what senders said of series of that metric name:
+// model.MetricTypeUnknown where they said nothing. The parts of a classic histogram or
+// summary (_bucket, _count) are counters.
+func (h *Handler) TypeOf(name string) model.MetricType { return h.families.seriesType(name) }
 
 // ServeHTTP takes one remote-write request.
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
@@ -303,6 +304,15 @@ func TestIsCounter(t *testing.T) {
 	} {
 		if got := h.IsCounter(name); got != want {
 			t.Errorf("IsCounter(%q) = %v", name, got)
+		}
+	}
+	for name, want := range map[string]model.MetricType{
+		"odd_total": "gauge", "plain": "counter", "plain_total": "counter", "plain_count": "unknown", "h": "histogram",
+		"h_bucket": "counter", "h_sum": "unknown", "h_total": "unknown", "s_count": "counter", "s_bucket": "unknown",
+		"g_bucket": "unknown", "u_total": "unknown", "x_total": "unknown",
+	} {
+		if got := h.TypeOf(name); got != want {
+			t.Errorf("TypeOf(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -11,6 +11,12 @@ type Observer interface {
 	Pushed(p Push)
 }
 
+// ObserverFunc is a function as an Observer.
+type ObserverFunc func(p Push)
+
+// Pushed calls f.
+func (f ObserverFunc) Pushed(p Push) { f(p) }
+
 // Push is what one request said and what became of it. Strings are the client's own
 // words, of any length and content.
 type Push struct {

@@ -1,0 +1,162 @@
+package fleet
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what a Fleet needs. Zero values mean the defaults.
+type Config struct {
+	// Path is the file the devices are kept in; "" keeps them in memory only.
+	Path       string
+	Logger     *slog.Logger          // may be nil
+	Registerer prometheus.Registerer // may be nil
+	Now        func() time.Time      // the wall clock; nil is time.Now
+
+	// MaxDevices bounds the devices known. When there are as many, others are counted
+	// and not known: what is known is never dropped for what is new.
+	MaxDevices int
+	// DownAfter is how long a device may be silent and be up.
+	DownAfter time.Duration
+	// SaveInterval is how often the file is written, if anything changed.
+	SaveInterval time.Duration
+}
+
+const (
+	defaultMaxDevices = 10_000
+	// defaultDownAfter is twelve pushes of an exporter at its default interval.
+	defaultDownAfter    = time.Minute
+	defaultSaveInterval = time.Minute
+)
+
+// Fleet is the devices known. It is safe for concurrent use.
+type Fleet struct {
+	cfg     Config
+	metrics *metrics
+
+	mu      sync.Mutex
+	devices map[string]*Device // guarded by mu
+	dirty   bool               // guarded by mu: something is not in the file
+	full    atomic.Bool
+}
+
+// New returns a Fleet that knows what the file knows. A damaged file is moved aside
+// and reported, and the Fleet starts empty; only a file that cannot be read at all is
+// an error.
+func New(cfg Config) (*Fleet, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.MaxDevices == 0 {
+		cfg.MaxDevices = defaultMaxDevices
+	}
+	if cfg.DownAfter == 0 {
+		cfg.DownAfter = defaultDownAfter
+	}
+	if cfg.SaveInterval == 0 {
+		cfg.SaveInterval = defaultSaveInterval
+	}
+	f := &Fleet{cfg: cfg, devices: map[string]*Device{}}
+	if cfg.Path != "" {
+		if err := f.load(); err != nil {
+			return nil, err
+		}
+	}
+	f.metrics = newMetrics(cfg.Registerer, f)
+	return f, nil
+}
+
+// Pushed notes a push. It does not block on anything but other pushes.
+func (f *Fleet) Pushed(p Push) {
+	if !validInstance(p.Device) {
+		f.metrics.unknown.Inc()
+		return
+	}
+	if !f.note(&p) {
+		f.metrics.unknown.Inc()
+		if !f.full.Swap(true) {
+			f.cfg.Logger.Warn("too many devices; new ones are counted and not listed", "max", f.cfg.MaxDevices)
+		}
+	}
+}
+
+// note tells whether the device is known, or could be made known.
+func (f *Fleet) note(p *Push) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.devices[p.Device]
+	if d == nil {
+		if len(f.devices) >= f.cfg.MaxDevices {
+			return false
+		}
+		d = &Device{Instance: strings.Clone(p.Device)}
+		f.devices[d.Instance] = d
+	}
+	d.observe(p)
+	f.dirty = true
+	return true
+}
+
+// Devices returns a copy of what is known, ordered by instance.
+func (f *Fleet) Devices() []Device {
+	f.mu.Lock()
+	list := make([]Device, 0, len(f.devices))
+	for _, d := range f.devices {
+		list = append(list, *d)
+	}
+	f.mu.Unlock()
+	slices.SortFunc(list, func(a, b Device) int { return strings.Compare(a.Instance, b.Instance) })
+	return list
+}
+
+// Names returns the devices' instance labels in order.
+func (f *Fleet) Names() []string {
+	var names []string
+	for _, d := range f.Devices() {
+		names = append(names, d.Instance)
+	}
+	return names
+}
+
+// up tells whether the device has pushed lately enough.
+func (f *Fleet) up(d *Device, now time.Time) bool { return now.Sub(d.LastPush) <= f.cfg.DownAfter }
+
+// Run writes the file every SaveInterval, and once more when ctx is done. A file that
+// cannot be written is reported and tried again; only at the end it is an error.
+func (f *Fleet) Run(ctx context.Context) error {
+	if f.cfg.Path == "" {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(f.cfg.SaveInterval)
+	defer tick.Stop()
+	failed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return f.save()
+		case <-tick.C:
+		}
+		err := f.save()
+		switch {
+		case err != nil:
+			f.metrics.saveFailures.Inc()
+			if failed++; failed == 1 {
+				f.cfg.Logger.Error("the list of devices is kept in memory until it can be written", "err", err)
+			}
+		case failed > 0:
+			f.cfg.Logger.Info("the list of devices is written again", "failures", failed)
+			failed = 0
+		}
+	}
+}
