@@ -181,7 +181,7 @@ func (a *adapter) lacks(metric string) fold.Parts {
 	case model.MetricTypeCounter:
 		return fold.PartSum
 	case model.MetricTypeGauge:
-		return fold.PartResets
+		return fold.PartCounter
 	}
 	return 0
 }

@@ -31,7 +31,7 @@ type Bucket struct {
 	// Ended says that a staleness marker follows the last sample.
 	Ended bool
 	// Lacks says what is not known, because it has no meaning for the series: a
-	// counter's sum, a gauge's resets. The fields are then zero.
+	// counter's sum, a gauge's first sample and resets. The fields are then zero.
 	Lacks Parts
 }
 
@@ -40,8 +40,8 @@ type Parts uint8
 
 // The parts that a bucket may lack.
 const (
-	PartSum    Parts = 1 << iota // Sum
-	PartResets                   // Resets and Corr
+	PartSum     Parts = 1 << iota // Sum
+	PartCounter                   // First, FirstT, Resets and Corr
 )
 
 // Drop forgets parts.
@@ -49,8 +49,8 @@ func (b *Bucket) Drop(p Parts) {
 	if b.Lacks |= p; p&PartSum != 0 {
 		b.Sum = 0
 	}
-	if p&PartResets != 0 {
-		b.Resets, b.Corr = 0, 0
+	if p&PartCounter != 0 {
+		b.First, b.FirstT, b.Resets, b.Corr = 0, 0, 0, 0
 	}
 }
 

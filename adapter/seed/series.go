@@ -130,7 +130,7 @@ func Lacks(metric string) fold.Parts {
 		if shapes[i].counter {
 			return fold.PartSum
 		}
-		return fold.PartResets
+		return fold.PartCounter
 	}
 	return 0
 }

@@ -171,13 +171,13 @@ func counterColumn(bs []fold.Bucket, totals []float64, res int64) ([]byte, error
 // The flags of an extension: which sub-chunks are absent.
 const (
 	extNoSum     = 1 << 0
-	extNoResets  = 1 << 1
+	extNoCounter = 1 << 1
 	extNoMinMax  = 1 << 2 // a counter's are its first and last sample, mostly
-	extFlagsMask = extNoSum | extNoResets | extNoMinMax
+	extFlagsMask = extNoSum | extNoCounter | extNoMinMax
 )
 
 // absent says by which flag each sub-chunk may be absent.
-var absent = [subs]byte{subSum: extNoSum, subMin: extNoMinMax, subMax: extNoMinMax, subCounter: extNoResets}
+var absent = [subs]byte{subSum: extNoSum, subMin: extNoMinMax, subMax: extNoMinMax, subCounter: extNoCounter}
 
 // chunkFlags says what a chunk of these buckets holds: what one of them lacks,
 // none can have.
@@ -189,10 +189,10 @@ func chunkFlags(bs []fold.Bucket) byte {
 	switch lacks {
 	case fold.PartSum:
 		return extNoSum | extNoMinMax
-	case fold.PartResets:
-		return extNoResets
-	case fold.PartSum | fold.PartResets:
-		return extNoSum | extNoResets
+	case fold.PartCounter:
+		return extNoCounter
+	case fold.PartSum | fold.PartCounter:
+		return extNoSum | extNoCounter
 	}
 	return 0
 }
@@ -202,8 +202,8 @@ func lacks(flags byte) (p fold.Parts) {
 	if flags&extNoSum != 0 {
 		p |= fold.PartSum
 	}
-	if flags&extNoResets != 0 {
-		p |= fold.PartResets
+	if flags&extNoCounter != 0 {
+		p |= fold.PartCounter
 	}
 	return p
 }

@@ -19,40 +19,35 @@ func appendEnds(dst []byte, bs []fold.Bucket, flags byte, totals []float64, res 
 	n := len(bs)
 	times, firsts, lasts := make([]int64, n), make([]float64, n), make([]float64, n)
 	for i := range bs {
-		times[i], firsts[i], lasts[i] = bs[i].FirstT-bs[i].Start, bs[i].First, bs[i].Last
+		times[i], firsts[i], lasts[i] = bs[i].Start+res-1-bs[i].LastT, bs[i].First, bs[i].Last
 	}
 	dst = appendInts(dst, times)
+	if flags&extNoCounter != 0 {
+		return appendFloats(dst, lasts, func(i int) float64 { return before(lasts, i) })
+	}
 	for i := range bs {
-		times[i] = bs[i].Start + res - 1 - bs[i].LastT
+		times[i] = bs[i].FirstT - bs[i].Start
 	}
 	dst = appendInts(dst, times)
-	dst, err := appendFloats(dst, firsts, func(i int) float64 {
-		if i == 0 {
-			return 0
-		}
-		return lasts[i-1]
-	})
+	dst, err := appendFloats(dst, firsts, func(i int) float64 { return before(lasts, i) })
 	if err != nil {
 		return nil, err
 	}
-	if flags&extNoResets != 0 {
-		totals = nil
+	return appendFloats(dst, lasts, func(i int) float64 { return guessLast(totals, i, before(lasts, i)) })
+}
+
+// before is the value before the i-th, 0 for the first.
+func before(vs []float64, i int) float64 {
+	if i == 0 {
+		return 0
 	}
-	return appendFloats(dst, lasts, func(i int) float64 {
-		if i == 0 {
-			return guessLast(totals, i, firsts[0])
-		}
-		return guessLast(totals, i, lasts[i-1])
-	})
+	return vs[i-1]
 }
 
 // guessLast is what the last sample of bucket i is where the counter was not
-// reset, given the last one before it (or, of the first bucket, its first).
+// reset, given the last one of the bucket before.
 func guessLast(totals []float64, i int, prev float64) float64 {
-	switch {
-	case totals == nil:
-		return prev
-	case i == 0:
+	if i == 0 {
 		return totals[0]
 	}
 	return prev + (totals[i] - totals[i-1])
@@ -66,13 +61,16 @@ func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) erro
 		return err
 	}
 	for i, d := range ints {
-		bs[i].FirstT = bs[i].Start + d
+		bs[i].LastT = bs[i].Start + res - 1 - d
+	}
+	if flags&extNoCounter != 0 {
+		return decodeLasts(bs, b)
 	}
 	if ints, b, err = cutInts(ints, b, n); err != nil {
 		return err
 	}
 	for i, d := range ints {
-		bs[i].LastT = bs[i].Start + res - 1 - d
+		bs[i].FirstT = bs[i].Start + d
 	}
 	firsts, b, err := cutFloats(b, n, nil)
 	if err != nil {
@@ -82,21 +80,32 @@ func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) erro
 	if err != nil {
 		return err
 	}
-	var totals []float64
-	if flags&extNoResets == 0 {
-		if totals, err = decodeTotals(counter, n); err != nil {
-			return err
-		}
+	totals, err := decodeTotals(counter, n)
+	if err != nil {
+		return err
 	}
 	prev := 0.0
 	for i := range bs {
 		if bs[i].First, err = firsts.next(prev); err != nil {
 			return err
 		}
-		if i == 0 {
-			prev = bs[0].First
-		}
 		if bs[i].Last, err = lasts.next(guessLast(totals, i, prev)); err != nil {
+			return err
+		}
+		prev = bs[i].Last
+	}
+	return nil
+}
+
+// decodeLasts sets the last samples of a gauge.
+func decodeLasts(bs []fold.Bucket, b []byte) error {
+	lasts, _, err := cutFloats(b, len(bs), nil)
+	if err != nil {
+		return err
+	}
+	prev := 0.0
+	for i := range bs {
+		if bs[i].Last, err = lasts.next(prev); err != nil {
 			return err
 		}
 		prev = bs[i].Last

@@ -71,7 +71,7 @@ func (s sampler) add(dst *samples, b *fold.Bucket) {
 	case Max:
 		dst.add(end, b.Max)
 	case Resets:
-		if b.Lacks&fold.PartResets == 0 {
+		if b.Lacks&fold.PartCounter == 0 {
 			dst.add(end, float64(b.Resets))
 		}
 	case Last:
@@ -100,6 +100,7 @@ func (s sampler) addCounter(dst *samples, b *fold.Bucket) {
 		before--
 	}
 	switch {
+	case b.Lacks&fold.PartCounter != 0: // a gauge: the last sample is all there is
 	case b.Count == 1:
 		dst.add(first, b.First)
 		return

@@ -150,8 +150,8 @@ func TestBytesPerBucket(t *testing.T) {
 		lacks fold.Parts
 	}{
 		{"counter", count, fold.PartSum}, {"counter of unknown type", count, 0},
-		{"gauge, one decimal", walk(10), fold.PartResets}, {"gauge, whole", walk(1), fold.PartResets},
-		{"gauge, three decimals", walk(1000), fold.PartResets}, {"gauge of unknown type", walk(10), 0},
+		{"gauge, one decimal", walk(10), fold.PartCounter}, {"gauge, whole", walk(1), fold.PartCounter},
+		{"gauge, three decimals", walk(1000), fold.PartCounter}, {"gauge of unknown type", walk(10), 0},
 	} {
 		f := fold.NewFolder(res)
 		for at := int64(0); at < 288*res; at += 30_000 {
