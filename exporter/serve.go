@@ -58,6 +58,7 @@ func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log
 	// Once a signal came its handler is gone: a second one ends the process.
 	g.Add(run.SignalHandler(ctx, os.Interrupt, syscall.SIGTERM))
 	e.addLoop(&g)
+	e.addRing(&g)
 	e.addSenders(&g)
 	if ln != nil {
 		e.addServer(&g, ln)
@@ -112,7 +113,10 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 	if err != nil {
 		return nil, err
 	}
-	h, err := expose.Handler(expose.Config{Latest: e.ring, Schema: schema, Pprof: cfg.Pprof})
+	h, err := expose.Handler(expose.Config{
+		Latest: e.ring, Schema: schema, Pprof: cfg.Pprof,
+		Reader: func() expose.Reader { return e.ring.Reader() }, Session: e.session, Wall: e.clock.Wall,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +140,12 @@ func (e *exporter) addLoop(g *run.Group) {
 		cancel()
 		<-e.sampled
 	})
+}
+
+// addRing adds the goroutine that compresses frames; nobody waits for it.
+func (e *exporter) addRing(g *run.Group) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.Add(func() error { return e.ring.Run(ctx) }, func(error) { cancel() })
 }
 
 // addSenders adds the senders. They stop when no more ticks come, and take their

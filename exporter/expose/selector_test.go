@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/ticktier/ticktier/collectors"
@@ -68,7 +67,7 @@ func FuzzSelector(f *testing.F) {
 		for _, m := range ms {
 			v := ""
 			switch {
-			case m.Name == labels.MetricName:
+			case m.Name == "__name__":
 				v = "a"
 			case len(series.Labels) > 0 && m.Name == name:
 				v = utf8Text(value)
