@@ -22,16 +22,19 @@ const envPrefix = "TICKTIER_EXPORTER_"
 type cli struct {
 	Run     runCmd           `cmd:"" default:"withargs" help:"Sample this machine, push the samples and serve them (the default)."`
 	Version kong.VersionFlag `help:"Show the version and stop." env:"-"`
+
+	sources sourceFlags
+}
+
+func newCLI() *cli {
+	s := newSourceFlags()
+	return &cli{Run: runCmd{Sources: kong.Plugins{s.flags}}, sources: s}
 }
 
 type runCmd struct {
 	config.Config
 	Sources kong.Plugins `embed:""`
 }
-
-// Validate keeps kong from calling Config's: main does, and shows each fault on a
-// line of its own.
-func (runCmd) Validate() error { return nil }
 
 func options(out, errout io.Writer, exit func(int)) []kong.Option {
 	return []kong.Option{

@@ -7,10 +7,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -28,15 +30,22 @@ const (
 	exitUsage  = 2
 )
 
-func main() { os.Exit(realMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	// The table of the memory profiler takes more than a megabyte; --debug.pprof
+	// turns it on again.
+	runtime.MemProfileRate = 0
+	os.Exit(realMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// memProfileRate is what the runtime begins with: one sample in so many bytes.
+const memProfileRate = 512 << 10
 
 // realMain is main with its surroundings passed in; it returns the exit code.
 func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 	unsetEmpty()
-	sources := newSourceFlags()
-	c := cli{Run: runCmd{Sources: kong.Plugins{sources.flags}}}
+	c := newCLI()
 	code := -1
-	p, err := kong.New(&c, options(out, errout, func(c int) { code = c })...)
+	p, err := kong.New(c, options(out, errout, func(c int) { code = c })...)
 	if err != nil {
 		fmt.Fprintln(errout, "ticktier-exporter: BUG:", err)
 		return exitFailed
@@ -45,24 +54,28 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 	if code >= 0 { // --help or --version
 		return code
 	}
-	if err != nil {
+	var faults config.Faults // kong calls Validate
+	switch {
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			fmt.Fprintln(errout, "ticktier-exporter:", f)
+		}
+		return exitUsage
+	case err != nil:
 		fmt.Fprintf(errout, "ticktier-exporter: %v (see ticktier-exporter --help)\n", err)
 		return exitUsage
 	}
 	cfg := &c.Run.Config
-	if err := cfg.Validate(); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintf(errout, "ticktier-exporter: %s\n", strings.TrimSuffix(line, "\n"))
-		}
-		return exitUsage
-	}
 	if cfg.CheckConfig {
 		fmt.Fprintln(out, "the configuration is good")
 		return 0
 	}
+	if cfg.Pprof {
+		runtime.MemProfileRate = memProfileRate
+	}
 	logger := newLogger(errout, cfg)
 	warnUnknown(logger, p.Model)
-	if err := serve(ctx, cfg, sources.enabled(), logger); err != nil {
+	if err := serve(ctx, cfg, c.sources.enabled(), logger); err != nil {
 		logger.Error("stopped", "err", err)
 		return exitFailed
 	}

@@ -55,9 +55,9 @@ const (
 )
 
 // Validate puts lists apart and says everything that is wrong, by the names of the
-// flags.
+// flags; what it returns is Faults.
 func (c *Config) Validate() error {
-	var errs []error
+	var errs Faults
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if c.Listen != "" {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
@@ -78,8 +78,20 @@ func (c *Config) Validate() error {
 	if _, err := c.Labels(); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
 }
+
+// Faults is everything that is wrong with a configuration.
+type Faults []error
+
+// Error has a line for each fault.
+func (f Faults) Error() string { return errors.Join(f...).Error() }
+
+// Unwrap lets errors.Is and errors.As look at each.
+func (f Faults) Unwrap() []error { return f }
 
 // checkPaths checks procfs, and what else was chosen: a container may well lack
 // /sys.
