@@ -24,8 +24,9 @@ type reading struct {
 	inexact bool
 	// wantRaw: prefer raw samples, whatever the step, because buckets say little.
 	wantRaw bool
-	// linear: where buckets are too wide for the range, values are put in between
-	// on a straight line instead of being repeated.
+	// linear: the points are the first and the last sample of each bucket at their
+	// own times and, where buckets are too wide for the range, more in between on
+	// straight lines.
 	linear bool
 	// minBuckets is how many buckets the range must span for the tier to do.
 	minBuckets int64
@@ -71,7 +72,7 @@ func readingOf(fn string) reading {
 	case "present_over_time", "absent_over_time":
 		return points(store.Count)
 	case "deriv", "predict_linear":
-		r := points(store.Last)
+		r := points(store.Counter)
 		r.inexact, r.linear, r.minBuckets = true, true, 10
 		return r
 	case "ts_of_max_over_time":

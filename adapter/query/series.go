@@ -63,17 +63,18 @@ func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 // bucketIterator gives the samples that stand for the buckets of a stretch.
 func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunkenc.Iterator {
 	res := s.plan.srcs[st.src].res
+	if s.sel.linear {
+		bs, err := readBuckets(s.sel, cols, res)
+		return &listIterator{list: lines(bs, s.sel, res), err: err, i: -1}
+	}
 	points, err := readColumn(cols[0], res)
 	if err != nil {
 		return &listIterator{err: err, i: -1}
 	}
-	var list []sample
 	if s.sel.shape == asInstants {
-		list = instants(points, s.sel, st, res)
-	} else {
-		list = spread(points, s.sel, st, res)
+		return &listIterator{list: instants(points, s.sel, st, res), i: -1}
 	}
-	return &listIterator{list: list, i: -1}
+	return &listIterator{list: spread(points, s.sel, res), i: -1}
 }
 
 // sample is one float sample.
@@ -134,16 +135,13 @@ func endAt(out []sample, t int64, stale float64) []sample {
 // spread makes the samples of a selector whose function the engine computes: one
 // for each bucket, at the last millisecond of its window, and where that is too
 // few for the range, more in between.
-func spread(points []sample, s *selector, st stretch, res int64) []sample {
+func spread(points []sample, s *selector, res int64) []sample {
 	points = slices.DeleteFunc(points, func(p sample) bool { return value.IsStaleNaN(p.v) })
 	ends := make([]sample, len(points))
 	for i, p := range points {
 		ends[i] = sample{p.t + res - 1, p.v}
 	}
-	switch {
-	case s.linear && s.rng < 2*res:
-		return interpolate(ends, s, res)
-	case s.rng < res:
+	if s.rng < res {
 		return repeat(ends, s, res)
 	}
 	return ends
@@ -161,10 +159,20 @@ func repeat(ends []sample, s *selector, res int64) []sample {
 	return out
 }
 
-// interpolate adds values on straight lines between neighbouring buckets, at both
-// ends of each range.
-func interpolate(ends []sample, s *selector, res int64) []sample {
-	var times []int64
+// lines makes the samples of a selector that wants straight lines.
+func lines(bs []bucket, s *selector, res int64) []sample {
+	var ends []sample
+	for i := range bs {
+		b := &bs[i]
+		ends = append(ends, sample{b.firstT, b.first})
+		if b.lastT > b.firstT {
+			ends = append(ends, sample{b.lastT, b.last})
+		}
+	}
+	if s.rng >= 2*res {
+		return ends
+	}
+	var times []int64 // both ends of every range
 	for k := range s.grid.n() {
 		times = append(times, s.grid.at(k), s.grid.at(k)-s.rng+1)
 	}
@@ -172,14 +180,14 @@ func interpolate(ends []sample, s *selector, res int64) []sample {
 	times = slices.Compact(times)
 	var out []sample
 	for i, e := range ends {
-		if i > 0 && e.t-ends[i-1].t == res {
+		if i > 0 && e.t-ends[i-1].t <= res {
 			a := ends[i-1]
 			from := sort.Search(len(times), func(k int) bool { return times[k] > a.t })
 			for _, t := range times[from:] {
 				if t >= e.t {
 					break
 				}
-				out = append(out, sample{t, a.v + (e.v-a.v)*float64(t-a.t)/float64(res)})
+				out = append(out, sample{t, a.v + (e.v-a.v)*float64(t-a.t)/float64(e.t-a.t)})
 			}
 		}
 		out = append(out, e)
