@@ -132,6 +132,9 @@ func (s *ticks) stream(w http.ResponseWriter, r *http.Request) {
 	if !q.resume && s.c.Latest.Latest(&newest) {
 		q.since = newest.Seq
 	}
+	if r.Method == http.MethodHead {
+		return
+	}
 	f.begin(q, s.c.Session)
 	s.follow(r.Context(), w, f, &newest)
 }

@@ -383,6 +383,15 @@ func TestStreamSlowReader(t *testing.T) {
 	})
 }
 
+// HEAD on a stream does not wait for its end.
+func TestStreamHead(t *testing.T) {
+	rec := httptest.NewRecorder()
+	newHistory().handler(t).ServeHTTP(rec, httptest.NewRequest("HEAD", "/api/v1/stream", nil))
+	if got := rec.Header().Get("Content-Type"); rec.Code != 200 || got != "text/event-stream" || rec.Body.Len() > 0 {
+		t.Errorf("%d %q with %d bytes", rec.Code, got, rec.Body.Len())
+	}
+}
+
 func TestTooManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory().handler(t)
