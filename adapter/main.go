@@ -26,6 +26,8 @@ var version = "dev"
 type cli struct {
 	Run     runCmd           `cmd:"" default:"withargs" help:"Run the adapter (the default)."`
 	Seed    seedCmd          `cmd:"" help:"Fill an empty data directory with a made-up fleet's history, for measurements and for trying things out."`
+	Inspect inspectCmd       `cmd:"" help:"Show the blocks of a data directory, or what series take by a label."`
+	Verify  verifyCmd        `cmd:"" help:"Read every block of a data directory and say which cannot be."`
 	Version kong.VersionFlag `help:"Show the version and stop."`
 }
 
@@ -63,8 +65,8 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintf(errout, "ticktier-adapter: %v (see ticktier-adapter --help)\n", err)
 		return exitUsage
 	}
-	if parsed.Command() == "seed" {
-		if err := c.Seed.run(ctx, out, errout); err != nil {
+	if known, err := c.command(ctx, parsed.Command(), out, errout); known {
+		if err != nil {
 			fmt.Fprintf(errout, "ticktier-adapter: %v\n", err)
 			return exitFailed
 		}

@@ -32,7 +32,10 @@ type BucketsOptions struct {
 	Counter func(metric string) bool
 	// Lacks says which parts of a bucket have no meaning for a metric and need not
 	// be kept. May be nil: all are kept.
-	Lacks      func(metric string) fold.Parts
+	Lacks func(metric string) fold.Parts
+	// ReadOnly leaves the directory as it is: nothing is removed or set aside, and a
+	// block that cannot be read is an error.
+	ReadOnly   bool
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil
 }
@@ -64,8 +67,10 @@ func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks of buckets that were set aside because they could not be read.",
 		ConstLabels: prometheus.Labels{"tier": b.Name()},
 	})
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("make the directory of tier %s: %w", b.Name(), err)
+	if !o.ReadOnly {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return nil, fmt.Errorf("make the directory of tier %s: %w", b.Name(), err)
+		}
 	}
 	if err := b.load(); err != nil {
 		return nil, fmt.Errorf("open tier %s: %w", b.Name(), err)
@@ -89,7 +94,7 @@ func (b *Buckets) load() error {
 	replaced := map[ulid.ULID]bool{}
 	for _, e := range entries {
 		path := filepath.Join(b.dir, e.Name())
-		if strings.HasSuffix(e.Name(), tmpSuffix) {
+		if strings.HasSuffix(e.Name(), tmpSuffix) && !b.o.ReadOnly {
 			if err := os.RemoveAll(path); err != nil {
 				return fmt.Errorf("remove an unfinished block: %w", err)
 			}
@@ -101,6 +106,9 @@ func (b *Buckets) load() error {
 		blk, err := tsdb.OpenBlock(b.o.Logger, path, aggrPool{}, nil)
 		if err == nil && (blk.MinTime()%b.o.BlockRange != 0 || blk.MaxTime()%b.o.BlockRange != 0) {
 			err = errors.Join(fmt.Errorf("range [%d, %d) is not one of this tier's", blk.MinTime(), blk.MaxTime()), blk.Close())
+		}
+		if err != nil && b.o.ReadOnly {
+			return fmt.Errorf("block %s: %w", e.Name(), err)
 		}
 		if err != nil {
 			if err := b.quarantine(e.Name(), err); err != nil {
@@ -128,7 +136,11 @@ func (b *Buckets) settle(replaced map[ulid.ULID]bool) error {
 			kept = append(kept, blk)
 			continue
 		}
-		if err := errors.Join(blk.Close(), os.RemoveAll(blk.Dir())); err != nil {
+		err := blk.Close()
+		if !b.o.ReadOnly {
+			err = errors.Join(err, os.RemoveAll(blk.Dir()))
+		}
+		if err != nil {
 			return fmt.Errorf("remove the replaced block %s: %w", blk.Meta().ULID, err)
 		}
 	}

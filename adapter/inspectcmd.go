@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ticktier/ticktier/adapter/store"
+)
+
+// inspectCmd shows what a data directory holds.
+type inspectCmd struct {
+	DataDir string `name:"data-dir" help:"Data directory; an adapter may be running on it (default ${default})." default:"./data" placeholder:"DIR"`
+	By      string `help:"Add up sizes by this label, such as __name__ or instance." placeholder:"LABEL"`
+	Top     int    `help:"With --by: how many of the largest to show (default ${default})." default:"20" placeholder:"N"`
+	Format  string `help:"Form of the output: table or json (default ${default})." enum:"table,json" default:"table" placeholder:"FORM"`
+}
+
+// verifyCmd reads everything.
+type verifyCmd struct {
+	DataDir string `name:"data-dir" help:"Data directory; an adapter may be running on it (default ${default})." default:"./data" placeholder:"DIR"`
+}
+
+// tierReport is what inspect says of one tier.
+type tierReport struct {
+	Tier   string            `json:"tier"`
+	Blocks []store.BlockInfo `json:"blocks,omitempty"`
+	By     []sizeReport      `json:"by,omitempty"`
+}
+
+type sizeReport struct {
+	Value string `json:"value"`
+	store.Size
+}
+
+// openTiers opens both tiers to be read only.
+func openTiers(dir string) (tiers []*store.Buckets, closeAll func() error, err error) {
+	closeAll = func() error {
+		var errs []error
+		for _, t := range tiers {
+			errs = append(errs, t.Close())
+		}
+		return errors.Join(errs...)
+	}
+	fine, coarse := shapes()
+	for _, t := range []struct {
+		name string
+		o    store.BucketsOptions
+	}{{"5m", fine}, {"1h", coarse}} {
+		t.o.ReadOnly, t.o.Logger = true, slog.New(slog.DiscardHandler)
+		b, err := store.OpenBuckets(filepath.Join(dir, t.name), t.o)
+		if err != nil {
+			return nil, closeAll, errors.Join(err, closeAll())
+		}
+		tiers = append(tiers, b)
+	}
+	return tiers, closeAll, nil
+}
+
+func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
+	tiers, closeAll, err := openTiers(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	var reports []tierReport
+	for _, t := range tiers {
+		r := tierReport{Tier: t.Name()}
+		if c.By == "" {
+			r.Blocks = t.Blocks()
+		} else {
+			sizes, err := t.SizeBy(ctx, c.By)
+			if err != nil {
+				return err
+			}
+			for v, s := range sizes {
+				r.By = append(r.By, sizeReport{v, s})
+			}
+			slices.SortFunc(r.By, func(a, b sizeReport) int {
+				return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Value, b.Value))
+			})
+			r.By = r.By[:min(len(r.By), max(0, c.Top))]
+		}
+		reports = append(reports, r)
+	}
+	if c.Format == "json" {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(reports)
+	}
+	return printReports(out, reports, c.By)
+}
+
+func printReports(out io.Writer, reports []tierReport, by string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, r := range reports {
+		if by != "" {
+			fmt.Fprintf(w, "tier %s\tseries × blocks\tbuckets\tbytes\tbytes a bucket\t%s\n", r.Tier, by)
+			for _, s := range r.By {
+				fmt.Fprintf(w, "\t%d\t%d\t%d\t%.2f\t%q\n", s.Series, s.Buckets, s.Bytes, ratio(s.Bytes, s.Buckets), s.Value)
+			}
+			continue
+		}
+		var bytes, buckets int64
+		fmt.Fprintf(w, "tier %s\tfrom\tto\tseries\tbuckets\tbytes\tbytes a bucket\t\n", r.Tier)
+		for _, b := range r.Blocks {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2f\t\n", b.ULID, stamp(b.MinTime), stamp(b.MaxTime), b.Series, b.Buckets, b.Bytes, ratio(b.Bytes, int64(b.Buckets)))
+			bytes, buckets = bytes+b.Bytes, buckets+int64(b.Buckets)
+		}
+		fmt.Fprintf(w, "%d blocks\t\t\t\t%d\t%d\t%.2f\t\n", len(r.Blocks), buckets, bytes, ratio(bytes, buckets))
+	}
+	return w.Flush()
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04Z") }
+
+func (c *verifyCmd) run(ctx context.Context, out, errout io.Writer) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	tiers, closeAll, err := openTiers(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	var errs []error
+	for _, t := range tiers {
+		show := progress(errout)
+		errs = append(errs, t.Verify(ctx, func(done, of int) { show(float64(done) / float64(of)) }))
+		fmt.Fprintf(out, "tier %s: %d blocks read\n", t.Name(), len(t.Blocks()))
+	}
+	return errors.Join(errs...)
+}
+
+// command is one of the verbs beside run.
+func (c *cli) command(ctx context.Context, name string, out, errout io.Writer) (known bool, err error) {
+	verbs := map[string]func() error{
+		"seed":    func() error { return c.Seed.run(ctx, out, errout) },
+		"inspect": func() error { return c.Inspect.run(ctx, out) },
+		"verify":  func() error { return c.Verify.run(ctx, out, errout) },
+	}
+	f, ok := verbs[name]
+	if !ok {
+		return false, nil
+	}
+	return true, f()
+}
