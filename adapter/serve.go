@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/oklog/run"
+	rungroup "github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -78,7 +78,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	var g run.Group
+	var g rungroup.Group
 	g.Add(func() error { return waitSignal(ctx, logger) }, func(error) {})
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
@@ -106,7 +106,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 }
 
 // addContext adds an actor that runs until its context is done.
-func addContext(g *run.Group, ctx context.Context, f func(context.Context) error) {
+func addContext(g *rungroup.Group, ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.Add(func() error { return f(ctx) }, func(error) { cancel() })
 }
@@ -164,7 +164,11 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	if a.fleet, err = fleet.New(fleet.Config{Path: filepath.Join(cfg.DataDir, "devices.json"), Logger: logger, Registerer: reg}); err != nil {
 		return a, err
 	}
-	a.receive = receive.New(receive.Config{Store: a.raw, Observer: a.fleet, Logger: logger, Registerer: reg})
+	pushed := func(p receive.Push) { a.fleet.Pushed(fleet.Push(p)) }
+	a.receive = receive.New(receive.Config{
+		Store: a.raw, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
+		Logger: logger.With("part", "receive"), Registerer: reg,
+	})
 	a.driver, err = tier.New(tier.Config{
 		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
 		RetentionFine: time.Duration(cfg.Retention5m), RetentionCoarse: time.Duration(cfg.Retention1h),
@@ -185,6 +189,11 @@ func (a *adapter) lacks(metric string) fold.Parts {
 	}
 	return 0
 }
+
+// observer tells the fleet of pushes; neither package knows the other.
+type observer struct{ fleet *fleet.Fleet }
+
+func (o observer) Pushed(p receive.Push) { o.fleet.Pushed(fleet.Push(p)) }
 
 // close closes what is open, the stores last.
 func (a *adapter) close() error {
@@ -231,7 +240,7 @@ func (a *adapter) routes(cfg *config.Config, logger *slog.Logger, reg *prometheu
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	mux.Handle("/", page.Handler())
+	mux.Handle("/", page.Handler(a.fleet.Names))
 	return mux, nil
 }
 
