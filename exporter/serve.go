@@ -171,8 +171,10 @@ func (e *exporter) addSenders(g *run.Group) {
 // addServer adds the HTTP server. It answers until the senders are done, so that
 // their last figures can be scraped.
 func (e *exporter) addServer(g *run.Group, ln net.Listener) {
+	requests, cancel := context.WithCancel(context.Background())
 	srv := &http.Server{
 		Handler:           e.handler,
+		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
@@ -186,6 +188,7 @@ func (e *exporter) addServer(g *run.Group, ln net.Listener) {
 		return nil
 	}, func(error) {
 		<-e.sent
+		cancel() // ends streams
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if srv.Shutdown(ctx) != nil {

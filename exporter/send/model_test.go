@@ -30,9 +30,8 @@ type moody struct {
 
 // copies counts one sample at the receiver.
 type copies struct {
-	bits        uint64
-	n, unheard  int // accepted, and of those with the reply lost
-	startedWith int64
+	bits       uint64
+	n, unheard int // accepted, and of those with the reply lost
 }
 
 func (m *moody) answer(_ int, _ *http.Request, p Protocol, samples int) answer {
@@ -74,7 +73,6 @@ func (m *moody) answer(_ int, _ *http.Request, p Protocol, samples int) answer {
 
 // RoundTrip stores by the answer and hands it on.
 func (m *moody) RoundTrip(req *http.Request) (*http.Response, error) {
-	w := written{}
 	var a answer
 	var total int
 	rc := receiver{script: func(n int, req *http.Request, p Protocol, samples int) answer {
@@ -87,7 +85,7 @@ func (m *moody) RoundTrip(req *http.Request) (*http.Response, error) {
 	}}
 	resp, err := rc.RoundTrip(req)
 	rc.check(m.t)
-	w = rc.stored
+	w := rc.stored
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	take := 0

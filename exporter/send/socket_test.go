@@ -145,6 +145,9 @@ func TestHungSockets(t *testing.T) {
 					}
 					conns.Go(func() {
 						defer c.Close()
+						if _, err := c.Read(make([]byte, 1)); err != nil {
+							return
+						}
 						conns.Go(func() { _, _ = io.Copy(io.Discard, c) })
 						for i := 0; ; i++ {
 							if trickle != "" {
