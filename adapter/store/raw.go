@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
@@ -175,6 +176,9 @@ var errNoAdmin = errors.New("not offered: raw samples and their buckets must sta
 
 // CleanTombstones is not offered.
 func (r *Raw) CleanTombstones() error { return errNoAdmin }
+
+// Delete is not offered.
+func (r *Raw) Delete(context.Context, int64, int64, ...*labels.Matcher) error { return errNoAdmin }
 
 // Snapshot is not offered.
 func (r *Raw) Snapshot(string, bool) error { return errNoAdmin }
