@@ -179,6 +179,27 @@ func TestExpandCorrupt(t *testing.T) {
 	}
 }
 
+// Streams with something left over are corrupt: rows have one form only.
+func TestColumnsLeftOver(t *testing.T) {
+	raw := sealedFrame(newMachine(rand.New(rand.NewPCG(7, 7)), 20), 30)
+	for name, edit := range map[string]func(c *columns){
+		"nothing": func(*columns) {},
+		"heads":   func(c *columns) { c.heads = append(c.heads, 0) },
+		"counts":  func(c *columns) { c.counts = append(c.counts, 0) },
+		"gaps":    func(c *columns) { c.gaps = append(c.gaps, 0) },
+		"deltas":  func(c *columns) { c.deltas = append(c.deltas, 0) },
+	} {
+		var c columns
+		if !c.turn(raw[headerLen:len(raw)-trailerLen], 20) {
+			t.Fatal("turn")
+		}
+		edit(&c)
+		if _, ok := c.appendRows(nil, &Info{Slots: 20, Ticks: 30, RawLen: len(raw)}); ok != (name == "nothing") {
+			t.Errorf("%s left over: %v", name, ok)
+		}
+	}
+}
+
 func BenchmarkCompress(b *testing.B) {
 	m := newMachine(rand.New(rand.NewPCG(1, 1)), 1500)
 	raw := sealedFrame(m, 350)

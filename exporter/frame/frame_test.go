@@ -276,6 +276,8 @@ func TestCorrupt(t *testing.T) {
 		{"other last seq", "the trailer says", again(len(sealed)-24, 7)},
 		{"head", "row 1", again(len(open)-3, 0x40)},
 		{"row without end", "row 1", open[:len(open)-1]},
+		{"skip past the slots", "row 1", append(append([]byte(nil), open[:len(open)-2]...), 2)},
+		{"skip past the end", "row 1", append(encode(&Encoder{}, []Tick{{Values: make([]int64, 9)}}), 0, 5, 2, 5, 2)},
 	} {
 		_, err := decode(c.b)
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {

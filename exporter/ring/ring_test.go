@@ -201,6 +201,26 @@ func TestLargeKeyRow(t *testing.T) {
 	}
 }
 
+func TestUndelivered(t *testing.T) {
+	// Ten ticks in 19 slots: nine were missed.
+	s := span{firstSeq: 10, lastSeq: 28, firstTime: 1000, lastTime: 2800, ticks: 10}
+	for _, c := range []struct {
+		from uint64
+		want Loss
+	}{
+		{0, Loss{10, 10, 28, 1000, 2800}},
+		{10, Loss{10, 10, 28, 1000, 2800}},
+		{19, Loss{10, 19, 28, 1900, 2800}},
+		{20, Loss{9, 20, 28, 2000, 2800}},
+		{28, Loss{1, 28, 28, 2800, 2800}},
+		{29, Loss{}},
+	} {
+		if diff := cmp.Diff(c.want, undelivered(s, c.from)); diff != "" {
+			t.Errorf("from %d (-want +got):\n%s", c.from, diff)
+		}
+	}
+}
+
 func TestLosses(t *testing.T) {
 	var e evicted
 	span := func(i uint64) span {
