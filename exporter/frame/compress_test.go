@@ -63,6 +63,31 @@ func TestCompressRoundTrip(t *testing.T) {
 	}
 }
 
+// Differences that look random become smaller too.
+func TestCompressNoise(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	tick := Tick{Values: make([]int64, 1500), Present: make([]uint64, 24)}
+	var e Encoder
+	raw := e.Begin(nil, &tick)
+	for range 200 {
+		tick.Seq++
+		for range 75 {
+			tick.Values[r.IntN(1500)] += r.Int64N(1000)
+		}
+		raw = e.Append(raw, &tick)
+	}
+	raw = e.Seal(raw)
+	var c Compressor
+	z, err := c.Compress(nil, raw)
+	if err != nil || len(z) > len(raw)*8/10 {
+		t.Errorf("%d bytes became %d: %v", len(raw), len(z), err)
+	}
+	back, err := c.Expand(nil, z)
+	if err != nil || !bytes.Equal(back, raw) {
+		t.Errorf("expanded to other bytes: %v", err)
+	}
+}
+
 func TestExpandAllocations(t *testing.T) {
 	m := newMachine(rand.New(rand.NewPCG(1, 1)), 500)
 	var c Compressor
