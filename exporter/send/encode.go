@@ -24,6 +24,7 @@ const blockSize = 64 << 10
 type bounds struct {
 	bytes   int // compressed
 	samples int
+	series  int // 0 is as many as a section has
 }
 
 // request is one encoded request.
@@ -33,6 +34,7 @@ type request struct {
 	series   int
 	samples  int // staleness markers included: receivers count them as samples
 	markers  int
+	skipped  int // samples of series that are left out
 	metadata bool
 	first    int64 // wall time of its oldest sample, ms
 	last     int64 // and its newest
@@ -44,6 +46,9 @@ type encoder struct {
 	raw   []byte // encoded, not yet compressed
 	block []byte // room to compress one block
 	total int    // bytes encoded
+
+	// skip has the bit of every slot that is left out.
+	skip []uint64
 
 	idx   [batchTicks]uint16
 	stale [batchTicks / 64]uint64
@@ -143,6 +148,10 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 	if len(idx) == 0 {
 		return true
 	}
+	if w := slot >> 6; w < len(e.skip) && e.skip[w]>>(slot&63)&1 == 1 {
+		e.req.skipped += len(idx)
+		return true
+	}
 	p := t.parts[slot]
 	short := b.short && markers == 0 && (start == noStart || start >= 1<<35 && start < 1<<42)
 	size := int(p.end - p.labels)
@@ -180,7 +189,8 @@ const (
 
 // room reports whether a series of so many samples and bytes still fits.
 func (e *encoder) room(lim bounds, samples, size int) bool {
-	return e.req.samples+samples <= lim.samples &&
+	return (lim.series == 0 || e.req.series < lim.series) &&
+		e.req.samples+samples <= lim.samples &&
 		len(e.out)+snappy.MaxEncodedLen(len(e.raw)+size+maxHead) <= lim.bytes
 }
 

@@ -13,7 +13,7 @@ type stats struct {
 	bytes, retries                            atomic.Int64
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
-	protocol                                  atomic.Int64
+	protocol, quarantined                     atomic.Int64
 }
 
 // codes are the classes that replies are counted in. 415 and 429 stand alone:
@@ -55,6 +55,7 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		counter("bytes_total", "Bytes of request bodies that were answered, compressed.", "bytes", &s.stats.bytes),
 		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
 		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),
+		s.gauge("series_quarantined", "Series that are left out for a while because the receiver refuses them.", "", collectors.Unsigned, 0, s.stats.quarantined.Load),
 		s.gauge("protocol", "Remote-write version in use: 2 or 1.", "", collectors.Unsigned, 0, s.stats.protocol.Load),
 	}
 	for i := range codes {

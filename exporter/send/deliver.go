@@ -1,0 +1,147 @@
+package send
+
+import (
+	"context"
+	"time"
+)
+
+// deliver sends the batch, request by request, from where it was left.
+func (s *Sender) deliver(ctx context.Context) error {
+	for s.from < s.batch.slots {
+		if s.table.protocol != s.proto.use {
+			// The batch keeps the slots it was made for.
+			s.table = newTable(s.proto.use, s.table.series, s.cfg.ExternalLabels)
+			s.metadata = time.Time{}
+		}
+		r := s.encode()
+		if r.series == 0 {
+			s.advance(r)
+			continue
+		}
+		v, rep, err := s.attempt(ctx, r)
+		if err != nil {
+			return err
+		}
+		s.settle(v, rep, r)
+	}
+	return nil
+}
+
+// encode encodes the next request of the batch.
+func (s *Sender) encode() *request {
+	starts := s.starts
+	if s.proto.use == V1 {
+		starts = nil
+	}
+	metadata := s.proto.use == V1 && s.from == 0 && time.Since(s.metadata) >= metadataEvery
+	lim := s.lim
+	lim.series = s.bisect.series
+	return s.enc.encode(s.table, &s.batch, s.from, lim, metadata, starts)
+}
+
+// attempt sends a request until it has a verdict other than to retry.
+func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error) {
+	seqs := s.seqs()
+	for n := 0; ; n++ {
+		if n > 0 {
+			s.stats.retries.Add(1)
+		}
+		rep := s.client.post(ctx, s.proto.use, r.body, seqs)
+		if ctx.Err() != nil && rep.err != nil {
+			s.state.gaveUp(rep)
+			return retry, rep, errUndelivered
+		}
+		s.stats.requests[codeIndex(rep)].Add(1)
+		if rep.err == nil {
+			s.stats.bytes.Add(int64(len(r.body)))
+		}
+		v := classify(rep, s.proto.use, s.proto.auto, s.proto.known || s.proto.tried)
+		if v != retry {
+			return v, rep, nil
+		}
+		s.state.delayed(s.log, rep)
+		if err := s.wait(ctx, backoff(n, rep.retryAfter), rep.retryAfter > 0); err != nil {
+			return retry, rep, err
+		}
+	}
+}
+
+// settle does what a final verdict asks for.
+func (s *Sender) settle(v verdict, rep reply, r *request) {
+	switch v {
+	case downgrade:
+		s.log.Info("receiver does not take remote write 2.0, falling back to 1.0", "reason", reason(rep))
+		s.proto.downgrade(time.Now(), rep.code == 400)
+		s.stats.protocol.Store(int64(s.proto.use))
+		return // the same slots again
+	case tooLarge:
+		if s.shrink(r) {
+			return
+		}
+		s.refuse(rep, r)
+	case refused:
+		if s.bisect.refused(rep, r, time.Now()) {
+			return // fewer of the same slots
+		}
+		s.refuse(rep, r)
+	default:
+		s.accept(rep, r)
+		s.bisect.accepted(r)
+	}
+	s.advance(r)
+}
+
+// advance goes on behind a request. What was left out of it is as good as refused.
+func (s *Sender) advance(r *request) {
+	s.stats.rejected.Add(int64(r.skipped))
+	s.from = r.to
+}
+
+// accept counts a request that the receiver took.
+func (s *Sender) accept(rep reply, r *request) {
+	s.stats.samples.Add(int64(r.samples))
+	if s.proto.use == V2 {
+		s.stats.unconfirmed.Add(max(0, int64(r.samples)-rep.samples))
+	} else if r.metadata {
+		s.metadata = time.Now()
+	}
+	s.proto.accepted(s.proto.use)
+	s.stats.protocol.Store(int64(s.proto.use))
+	s.state.accepted(s.log, s.proto.use, rep, r)
+}
+
+// refuse counts a request that the receiver refused for good. Of a 2.0 request it
+// may have taken a part, and says how much.
+func (s *Sender) refuse(rep reply, r *request) {
+	s.proto.refused()
+	s.stats.protocol.Store(int64(s.proto.use))
+	taken := min(rep.samples, int64(r.samples))
+	s.stats.samples.Add(taken)
+	s.stats.rejected.Add(int64(r.samples) - taken)
+	s.state.refused(s.log, rep, r, int64(r.samples)-taken)
+}
+
+// shrink halves the bounds of a request; false means that it is small already.
+func (s *Sender) shrink(r *request) bool {
+	if r.series == 1 || r.samples <= minSamples {
+		return false
+	}
+	s.lim.samples = max(minSamples, r.samples/2)
+	s.lim.bytes = max(minBytes, min(s.lim.bytes, len(r.body)/2))
+	s.log.Warn("receiver finds requests too large, sending smaller ones",
+		"samples", s.lim.samples, "bytes", s.lim.bytes)
+	return true
+}
+
+// commit moves the cursor behind the batch.
+func (s *Sender) commit() {
+	last := s.batch.ticks[len(s.batch.ticks)-1]
+	s.pen.add(s.bisect.finish(len(s.table.series)), s, time.Now())
+	s.batch.done()
+	s.batch.ticks = s.batch.ticks[:0]
+	s.stats.newest.Store(last.mono)
+	s.cursor.Store(last.seq + 1)
+	if s.cfg.Delivered != nil {
+		s.cfg.Delivered(last.seq + 1)
+	}
+}
