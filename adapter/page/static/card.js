@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
-import { age, bytes, clock, count, percent } from "./format.js";
+import { age, bytes, clock, count, many, percent } from "./format.js";
 
 const span = 600; // seconds that a chart shows
 const step = 2; // seconds between its points
@@ -53,9 +53,9 @@ export class Card {
       ["Address", device.address],
       ["Sender", device.userAgent],
       ["Series", `${count(device.series)} by remote write ${device.protocol}`],
-      ["Stored", `${count(device.samples)} samples in ${count(device.pushes)} pushes, ${bytes(device.bytes)}`],
+      ["Stored", `${many(device.samples, "sample")} in ${many(device.pushes, "push", "pushes")}, ${bytes(device.bytes)}`],
     ];
-    if (device.rejected > 0) rows.push(["Refused", `${count(device.rejected)} samples`]);
+    if (device.rejected > 0) rows.push(["Refused", many(device.rejected, "sample")]);
     if (device.lastStatus >= 500) rows.push(["Trouble", `the last push could not be stored (${device.lastStatus})`]);
     if (device.lagSeconds < -1) rows.push(["Clock", `${age(-device.lagSeconds)} ahead`]);
     if (device.lagSeconds > 60) rows.push(["Lag", `newest sample ${age(device.lagSeconds)} old when it came`]);

@@ -20,6 +20,11 @@ export function count(n) {
   return Number(n).toLocaleString("en-GB");
 }
 
+/** many shows a number of things. */
+export function many(n, one, more = `${one}s`) {
+  return `${count(n)} ${Number(n) === 1 ? one : more}`;
+}
+
 /** bytes shows a size with a binary prefix. */
 export function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

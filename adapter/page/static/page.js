@@ -3,7 +3,7 @@
 
 import * as api from "./api.js";
 import { Card } from "./card.js";
-import { clock, count } from "./format.js";
+import { clock, count, many } from "./format.js";
 
 const every = 5_000; // milliseconds between two rounds
 const most = 500; // cards that are shown
@@ -54,7 +54,7 @@ function show(list) {
 
 function summarise(list) {
   const silent = list.filter((d) => !d.up).length;
-  let text = `${count(list.length)} ${list.length === 1 ? "device" : "devices"}`;
+  let text = many(list.length, "device");
   if (silent > 0) text += `, ${count(silent)} silent`;
   if (list.length > most) text += `; the first ${count(most)} are shown`;
   $("summary").textContent = text;
