@@ -58,7 +58,7 @@ type exporter struct {
 func newExporter(env Env) (Source, error) { return openExporter(env, selfDir), nil }
 
 func openExporter(env Env, dir string) *exporter {
-	s := &exporter{self: env.Self, page: uint64(os.Getpagesize()), fds: fdCount{dir: filepath.Join(dir, "fd"), fd: -1}}
+	s := &exporter{self: env.Self, page: uint64(os.Getpagesize()), fds: fdCount{newDir(filepath.Join(dir, "fd"))}}
 	if f, err := openFile(filepath.Join(dir, "stat"), 1<<10, true); err == nil {
 		s.stat = f
 	}

@@ -76,7 +76,7 @@ func TestFDCountByList(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := fdCount{dir: dir, fd: -1}
+	c := fdCount{newDir(dir)}
 	defer c.close()
 	n, ok := c.list()
 	if n != 3 || !ok {

@@ -118,7 +118,7 @@ func FuzzPressure(f *testing.F) {
 
 func FuzzExporter(f *testing.F) {
 	fuzzSource(f, "proc/self/stat", func() (Source, func(*Out, []byte) error) {
-		s := &exporter{stat: &file{fd: -1}, fds: fdCount{fd: -1}, btime: 1, page: 4096}
+		s := &exporter{stat: &file{fd: -1}, fds: fdCount{newDir("")}, btime: 1, page: 4096}
 		return s, func(out *Out, text []byte) error {
 			if !s.known {
 				s.add(out)
@@ -146,8 +146,10 @@ func FuzzBtime(f *testing.F) {
 func FuzzDirectoryEntries(f *testing.F) {
 	f.Add(make([]byte, 64))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n := entries(b); n < 0 || n > int64(len(b)) {
-			t.Errorf("got %d entries in %d bytes", n, len(b))
+		n := 0
+		entries(b, func(name []byte, _ bool) { n += dirEntry + len(name) })
+		if n > len(b) {
+			t.Errorf("got %d bytes of entries in %d bytes", n, len(b))
 		}
 	})
 }
