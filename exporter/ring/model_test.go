@@ -104,7 +104,7 @@ func same(a, b *frame.Tick) bool {
 func TestModel(t *testing.T) {
 	r := seedRand(t)
 	gone, packed := 0, uint64(0)
-	for range 20 {
+	for range 10 {
 		m := newModel(t, r)
 		for range 3000 {
 			m.step()
