@@ -136,6 +136,64 @@ func TestUnalignedIsSteady(t *testing.T) {
 	}
 }
 
+// A tier that keeps of a gauge no first sample and of a counter no sum still
+// answers everything about both, and says where that is an estimate.
+func TestTypedTier(t *testing.T) {
+	h := history{}
+	steady(h, base, base+6*hour, second, 10, "a")
+	slope := labels.FromStrings("__name__", "slope")
+	for at := base; at < base+6*hour; at += second {
+		h.add(slope, sample{at, float64(at-base) / 1000})
+	}
+	a := newTestAPI(t, newRawStore(t, history{}), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 6*hour, counters: true, typed: true})
+	r := rand.New(rand.NewPCG(seed(t), 7))
+	for expr, tc := range map[string]struct {
+		want, eps float64
+		estimate  bool
+	}{
+		"rate(c_total[1h])":                                {10, 0.01, false},
+		"increase(c_total[1h])":                            {36000, 20, false},
+		"delta(slope[1h])":                                 {3600, 3, false},
+		"delta(slope[10m])":                                {600, 3, false},
+		"delta(slope[1m])":                                 {60, 1, true}, // short
+		"rate(slope[1h])":                                  {1, 0.01, true},
+		"irate(slope[1h])":                                 {1, 0.01, true},
+		"deriv(slope[1h])":                                 {1, 0.01, true},
+		"deriv(slope[1m])":                                 {1, 0.01, true},
+		"resets(slope[1h])":                                {0, 0, true},
+		"resets(c_total[1h])":                              {0, 0, false},
+		"count_over_time(c_total[1h])":                     {3600, 1, false},
+		"avg_over_time(x[1h])":                             {10, 0, false},
+		"avg_over_time(c_total[1h])-c_total":               {-18000, 3010, true},
+		"sum_over_time(c_total[1h])/3600 - c_total":        {-18000, 3010, true},
+		"first_over_time(slope[1h]) - (time()-1692000000)": {-3600, 301, true},
+		"last_over_time(slope[1h]) - (time()-1692000000)":  {0, 301, false},
+	} {
+		start := base + 2*hour + r.Int64N(hour)
+		q, err := a.Engine().NewRangeQuery(context.Background(), a.Queryable(), nil, expr, time.UnixMilli(start), time.UnixMilli(start+2*hour), 7*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := q.Exec(context.Background())
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		m := res.Value.(promql.Matrix)
+		if len(m) != 1 || len(m[0].Floats) != 18 {
+			t.Fatalf("%s: got %v", expr, m)
+		}
+		for _, p := range m[0].Floats {
+			if math.Abs(p.F-tc.want) > tc.eps {
+				t.Errorf("%s at +%d ms: got %v, want %v", expr, p.T-base, p.F, tc.want)
+			}
+		}
+		if warns, _ := res.Warnings.AsStrings("", 0, 0); (len(warns) > 0) != tc.estimate {
+			t.Errorf("%s: warnings %q", expr, warns)
+		}
+		q.Close()
+	}
+}
+
 // T10: three devices, gauges of 10, 20 and 30 at 1 Hz for three hours.
 func TestThreeDevices(t *testing.T) {
 	h := history{}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,9 @@ type fakeTier struct {
 	from      int64 // start of the oldest window held
 	watermark int64
 	counters  bool // every series is a counter to Value
+	// typed: of a name that ends in _total no sum is kept, of others no counter, as
+	// a store does when senders say the type.
+	typed bool
 }
 
 func (f *fakeTier) Resolution() int64 { return f.res }
@@ -185,7 +189,7 @@ func (q *fakeQuerier) samples(h *hist) []sample {
 			}
 			continue
 		}
-		for _, s := range foldNaively(raw, w, q.f.res, q.agg, q.fill, q.f.counters) {
+		for _, s := range q.f.keep(h, q.agg, foldNaively(raw, w, q.f.res, q.agg, q.fill, q.f.counters)) {
 			if s.t >= q.mint && s.t <= q.maxt && s.t < q.f.watermark {
 				if n := len(out); n > 0 && out[n-1].t == s.t {
 					out = out[:n-1] // a marker, and the series is back
@@ -195,6 +199,19 @@ func (q *fakeQuerier) samples(h *hist) []sample {
 		}
 	}
 	return out
+}
+
+// keep leaves out what a typed tier does not keep.
+func (f *fakeTier) keep(h *hist, agg store.Agg, list []sample) []sample {
+	counter := strings.HasSuffix(h.lset.Get(labels.MetricName), "_total")
+	switch {
+	case !f.typed || len(list) == 0:
+	case agg == store.Sum && counter, agg == store.Resets && !counter:
+		return nil
+	case agg == store.Counter && !counter:
+		return list[len(list)-1:]
+	}
+	return list
 }
 
 type fakeSeries struct {
@@ -251,8 +268,11 @@ func foldNaively(raw []sample, w, res int64, agg store.Agg, fill int64, counter 
 		if len(vals) == 1 {
 			return vals
 		}
-		if resets == 0 || last.t-1 <= first.t {
+		if resets == 0 || last.t-2 <= first.t {
 			return []sample{first, last}
+		}
+		if last.v >= corr { // a zero shows the reset
+			return []sample{first, {last.t - 2, corr}, {last.t - 1, 0}, last}
 		}
 		return []sample{first, {last.t - 1, corr}, last}
 	}

@@ -18,7 +18,7 @@ const (
 // reading says what a function reads of the buckets.
 type reading struct {
 	shape shape
-	// cols are the aggregates read, in the order that the shape wants them.
+	// cols are the aggregates read; every bucket has the first one.
 	cols []store.Agg
 	// inexact: buckets do not hold what the function asks for.
 	inexact bool
@@ -49,10 +49,8 @@ func readingOf(fn string) reading {
 	switch fn {
 	case "count_over_time":
 		return windows(store.Count)
-	case "sum_over_time":
-		return windows(store.Sum)
-	case "avg_over_time":
-		return windows(store.Sum, store.Count)
+	case "sum_over_time", "avg_over_time":
+		return windows(store.Count, store.Sum)
 	case "min_over_time":
 		return windows(store.Min)
 	case "max_over_time":
@@ -68,11 +66,14 @@ func readingOf(fn string) reading {
 	case "last_over_time":
 		return points(store.Last)
 	case "first_over_time":
-		return points(store.Counter)
+		r := points(store.Counter)
+		r.cols = append(r.cols, store.Count)
+		return r
 	case "present_over_time", "absent_over_time":
 		return points(store.Count)
 	case "deriv", "predict_linear":
 		r := points(store.Counter)
+		r.cols = append(r.cols, store.Count)
 		r.inexact, r.linear, r.minBuckets = true, true, 10
 		return r
 	case "ts_of_max_over_time":

@@ -97,25 +97,28 @@ func (p *rawPart) take() {
 	}
 }
 
-// bucket is what the columns that were read say of one window.
+// bucket is what the columns that were read say of one window. A store keeps of a
+// counter no sum and of a gauge no first sample; what is not known is NaN.
 type bucket struct {
 	start                        int64
 	count, sum, min, max, resets float64
 	firstT, lastT                int64
-	first, middle, last          float64
+	first, last                  float64
 	corrected                    float64 // sum of the counter samples before a fall
 	points                       int     // counter samples seen
+	hasSum                       bool
 }
 
-// increase is what a counter grew from its first to its last sample. Where there
-// are three counter samples, the middle one is what had been counted when it was
-// reset, even if the last one has grown beyond that since.
-func (b *bucket) increase() float64 {
-	if b.points == 3 {
-		return b.last - b.first + b.middle
-	}
-	return b.last - b.first + b.corrected
+func newBucket(start int64) bucket {
+	nan := math.NaN()
+	return bucket{start: start, count: nan, sum: nan, min: nan, max: nan, resets: nan}
 }
+
+// increase is what a counter grew from its first to its last sample.
+func (b *bucket) increase() float64 { return b.last - b.first + b.corrected }
+
+// lacksFirst reports whether only the last of several samples is known.
+func (b *bucket) lacksFirst() bool { return b.points == 1 && b.count > 1 }
 
 // bucketPart holds the buckets of one stretch.
 type bucketPart struct {
@@ -133,15 +136,25 @@ func (p *bucketPart) seek(lo, hi int64) bool {
 	return p.i < len(p.bs) && p.bs[p.i].start < hi
 }
 
+// before is the bucket just before the first one of the range, if there is one in
+// the window just before.
+func (p *bucketPart) before() *bucket {
+	if p.i > 0 && p.i < len(p.bs) && p.bs[p.i-1].start+p.res == p.bs[p.i].start {
+		return &p.bs[p.i-1]
+	}
+	return nil
+}
+
 // each gives the buckets that overlap [lo, hi).
-func (p *bucketPart) each(lo, hi int64, f func(b *bucket, res int64)) {
+func (p *bucketPart) each(hi int64, f func(b *bucket, res int64)) {
 	for i := p.i; i < len(p.bs) && p.bs[i].start < hi; i++ {
 		f(&p.bs[i], p.res)
 	}
 }
 
-// readBuckets reads the columns of a stretch, which are those of s.
-func readBuckets(s *selector, cols []storage.Series, res int64) ([]bucket, error) {
+// readBuckets reads the columns of a stretch, which hold the aggregates aggs. The
+// first one says which buckets there are.
+func readBuckets(aggs []store.Agg, cols []storage.Series, res int64) ([]bucket, error) {
 	var out []bucket
 	for c, series := range cols {
 		if series == nil {
@@ -160,16 +173,16 @@ func readBuckets(s *selector, cols []storage.Series, res int64) ([]bucket, error
 			start := floorTo(t, res)
 			if c == 0 {
 				if n := len(out); n == 0 || out[n-1].start != start {
-					out = append(out, bucket{start: start, count: math.NaN()})
+					out = append(out, newBucket(start))
 				}
-				out[len(out)-1].set(s.cols[c], t, v)
+				out[len(out)-1].set(aggs[c], t, v)
 				continue
 			}
 			for i < len(out) && out[i].start < start {
 				i++
 			}
 			if i < len(out) && out[i].start == start {
-				out[i].set(s.cols[c], t, v)
+				out[i].set(aggs[c], t, v)
 			}
 		}
 		if it.Err() != nil {
@@ -185,7 +198,7 @@ func (b *bucket) set(agg store.Agg, t int64, v float64) {
 	case store.Count:
 		b.count = v
 	case store.Sum:
-		b.sum = v
+		b.sum, b.hasSum = v, true
 	case store.Min:
 		b.min = v
 	case store.Max:
@@ -197,9 +210,6 @@ func (b *bucket) set(agg store.Agg, t int64, v float64) {
 			b.first, b.firstT = v, t
 		} else if v < b.last {
 			b.corrected += b.last
-		}
-		if b.points == 1 {
-			b.middle = v
 		}
 		b.last, b.lastT = v, t
 		b.points++

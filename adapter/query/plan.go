@@ -103,8 +103,8 @@ func timeline(srcs []source, c choice) []stretch {
 
 // join appends next. A seam that is no window edge of the coarser side is moved up
 // to one, so that no sample is counted twice or missed: the coarser source keeps
-// the window that the seam lies in. Where that is the oldest window it has, data
-// began there and not in the coarser source alone, and the finer one has it all.
+// the window that the seam lies in. Where no source has an older window, data began
+// in this one, and the finer source has all of it.
 func join(srcs []source, out []stretch, next stretch) []stretch {
 	n := len(out)
 	if n == 0 || out[n-1].to < next.from {
@@ -118,7 +118,7 @@ func join(srcs []source, out []stretch, next stretch) []stretch {
 	res := max(srcs[last.src].res, srcs[next.src].res)
 	seam := max(next.from, last.to) // last may have been moved up
 	if down := floorTo(seam, res); down != seam {
-		if srcs[last.src].res == res && srcs[last.src].from >= down && last.to == next.from {
+		if srcs[last.src].res == res && last.to == next.from && oldest(srcs, seam) {
 			return append(out[:n-1], next)
 		}
 		seam = down + res
@@ -129,6 +129,16 @@ func join(srcs []source, out []stretch, next stretch) []stretch {
 	}
 	next.from = seam
 	return append(out, next)
+}
+
+// oldest reports whether t lies in the oldest window of every source.
+func oldest(srcs []source, t int64) bool {
+	for _, s := range srcs {
+		if s.from < floorTo(t, s.res) {
+			return false
+		}
+	}
+	return true
 }
 
 // clip keeps the stretches that have windows in [lo, hi], cut at the edges of the

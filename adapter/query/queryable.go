@@ -105,6 +105,12 @@ func (p *planned) add(a annotations.Annotations) {
 	p.annots.Merge(a)
 }
 
+// warn adds one annotation.
+func (p *planned) warn(err error) {
+	var a annotations.Annotations
+	p.add(a.Add(err))
+}
+
 // read notes that s got series from a stretch, and what has to be said about that.
 func (p *planned) read(s *selector, st stretch) {
 	p.opts.use(st.src)
@@ -155,6 +161,10 @@ func inexactWarning(s *selector, tier string) error {
 		what = "a range without a function"
 	}
 	return fmt.Errorf("%w: %s cannot be answered exactly from %s buckets and is an estimate", annotations.PromQLWarning, what, tier)
+}
+
+func lackWarning(fn, tier string) error {
+	return fmt.Errorf("%w: %s() asks for what %s buckets do not keep of a series of this type: the answer is an estimate", annotations.PromQLWarning, fn, tier)
 }
 
 func shortRangeWarning(s *selector, tier string) error {

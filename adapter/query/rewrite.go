@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/parser/posrange"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 // reservedLabel names the matcher by which a rewritten selector finds its plan
@@ -212,7 +214,17 @@ func (p *planned) choose(s *selector) {
 			break
 		}
 	}
-	s.stretches = clip(p.srcs, timeline(p.srcs, c), lo, hi)
+	list := timeline(p.srcs, c)
+	s.stretches = clip(p.srcs, list, lo, hi)
+	if len(s.stretches) > 0 && len(s.cols) > 1 && s.cols[0] == store.Counter {
+		// One bucket more, for its last sample; see bucketPart.before.
+		first := &s.stretches[0]
+		for _, st := range list {
+			if res := p.srcs[st.src].res; st.src == first.src && st.src != rawSource && st.from < first.from && first.from <= st.to {
+				first.from -= res
+			}
+		}
+	}
 }
 
 // bounds are the first and the last millisecond that s reads.

@@ -153,7 +153,7 @@ func (q *querier) selectPlanned(ctx context.Context, s *selector, ms []*labels.M
 	}
 	out := make([]storage.Series, len(list))
 	for i, p := range list {
-		out[i] = &plannedSeries{joined: p, ctx: ctx, sel: s, plan: q.plan}
+		out[i] = &plannedSeries{joined: p, ctx: ctx, sel: s, plan: q.plan, q: q}
 	}
 	return out, warns, nil
 }

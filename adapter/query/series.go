@@ -38,6 +38,7 @@ type plannedSeries struct {
 	ctx  context.Context
 	sel  *selector
 	plan *planned
+	q    *querier
 }
 
 func (s *plannedSeries) Labels() labels.Labels { return s.lset }
@@ -63,9 +64,12 @@ func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 // bucketIterator gives the samples that stand for the buckets of a stretch.
 func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunkenc.Iterator {
 	res := s.plan.srcs[st.src].res
-	if s.sel.linear {
-		bs, err := readBuckets(s.sel, cols, res)
-		return &listIterator{list: lines(bs, s.sel, res), err: err, i: -1}
+	if len(s.sel.cols) > 1 {
+		bs, err := readBuckets(s.sel.cols, cols, res)
+		if s.sel.linear {
+			return &listIterator{list: lines(bs, s.sel, res), err: err, i: -1}
+		}
+		return &listIterator{list: spread(s.firsts(bs, st, res), s.sel, res), err: err, i: -1}
 	}
 	points, err := readColumn(cols[0], res)
 	if err != nil {
@@ -159,29 +163,38 @@ func repeat(ends []sample, s *selector, res int64) []sample {
 	return out
 }
 
-// lines makes the samples of a selector that wants straight lines.
-func lines(bs []bucket, s *selector, res int64) []sample {
-	var ends []sample
+// firsts are the first samples of buckets. Where a bucket does not know its own,
+// the last one of the window before is the nearest.
+func (s *plannedSeries) firsts(bs []bucket, st stretch, res int64) []sample {
+	var out []sample
 	for i := range bs {
 		b := &bs[i]
-		ends = append(ends, sample{b.firstT, b.first})
-		if b.lastT > b.firstT {
-			ends = append(ends, sample{b.lastT, b.last})
+		v := b.first
+		if b.lacksFirst() {
+			if i > 0 && bs[i-1].start+res == b.start {
+				v = bs[i-1].last
+			}
+			s.plan.warn(lackWarning(s.sel.fn, s.plan.q.names[st.src]))
 		}
+		out = append(out, sample{b.start, v})
 	}
-	if s.rng >= 2*res {
-		return ends
+	return out
+}
+
+// lines makes the samples of a selector that wants straight lines.
+func lines(bs []bucket, s *selector, res int64) []sample {
+	var times []int64 // both ends of every range, where more points are needed
+	if s.rng < 2*res {
+		for k := range s.grid.n() {
+			times = append(times, s.grid.at(k), s.grid.at(k)-s.rng+1)
+		}
+		slices.Sort(times)
+		times = slices.Compact(times)
 	}
-	var times []int64 // both ends of every range
-	for k := range s.grid.n() {
-		times = append(times, s.grid.at(k), s.grid.at(k)-s.rng+1)
-	}
-	slices.Sort(times)
-	times = slices.Compact(times)
 	var out []sample
-	for i, e := range ends {
-		if i > 0 && e.t-ends[i-1].t <= res {
-			a := ends[i-1]
+	line := func(e sample, joined bool) {
+		if n := len(out); n > 0 && joined {
+			a := out[n-1]
 			from := sort.Search(len(times), func(k int) bool { return times[k] > a.t })
 			for _, t := range times[from:] {
 				if t >= e.t {
@@ -191,6 +204,15 @@ func lines(bs []bucket, s *selector, res int64) []sample {
 			}
 		}
 		out = append(out, e)
+	}
+	for i := range bs {
+		b := &bs[i]
+		joined := i > 0 && bs[i-1].start+res == b.start
+		if b.lastT > b.firstT {
+			line(sample{b.firstT, b.first}, joined)
+			joined = true
+		}
+		line(sample{b.lastT, b.last}, joined)
 	}
 	return out
 }

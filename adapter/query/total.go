@@ -23,6 +23,10 @@ type total struct {
 	some          bool    // there is a first and a last
 	cut           bool    // a bucket was cut at an edge of the range
 	spare         *bucket // for min and max: a bucket to use when there is no other
+	lacking       bool    // a bucket does not know what the function asks for
+	// prev is the last known sample of a gauge before the range or within.
+	prev    promql.FPoint
+	hasPrev bool
 
 	// The last two raw samples or, after a bucket, its mean slope: for irate.
 	slope, step float64
@@ -123,11 +127,19 @@ func (a *total) addBucket(b *bucket, res int64) {
 // first and last samples and what it grew in between; of a bucket that is cut by
 // an edge of the range, the part within, on a straight line.
 func (a *total) addCounter(b *bucket) {
+	if b.lacksFirst() {
+		a.addLast(b)
+		return
+	}
 	from, to := max(b.firstT, a.lo), min(b.lastT, a.hi)
 	if from > to {
 		return
 	}
 	grown, first, last, resets, n := b.increase(), b.first, b.last, b.resets, b.count
+	if math.IsNaN(resets) {
+		resets = 0
+		a.lacking = a.lacking || a.fn == "resets"
+	}
 	if !a.counts() {
 		grown = b.last - b.first
 	}
@@ -152,6 +164,51 @@ func (a *total) addCounter(b *bucket) {
 		a.slope, a.step = b.increase(), float64(b.lastT-b.firstT)
 		if !a.counts() {
 			a.slope = (b.last - b.first) / max(b.count-1, 1)
+		}
+	}
+	a.rawRun = 0
+}
+
+// addBefore takes the bucket before the range, for gauges, of which buckets keep
+// the last sample only.
+func (a *total) addBefore(b *bucket) {
+	if b != nil && b.points > 0 {
+		a.prev, a.hasPrev = promql.FPoint{T: b.lastT, F: b.last}, true
+	}
+}
+
+// addLast takes a bucket of which only the last sample is known. In between, and
+// at the ends of the range, the gauge is on straight lines.
+func (a *total) addLast(b *bucket) {
+	a.lacking = a.lacking || (a.fn != "delta" && a.fn != "irate" && a.fn != "idelta")
+	at := promql.FPoint{T: b.lastT, F: b.last}
+	prev, has := a.prev, a.hasPrev
+	a.prev, a.hasPrev = at, true
+	if at.T <= a.lo {
+		return
+	}
+	line := func(t int64) promql.FPoint {
+		return promql.FPoint{T: t, F: prev.F + (at.F-prev.F)*float64(t-prev.T)/float64(at.T-prev.T)}
+	}
+	if has && !a.some && prev.T <= a.lo {
+		from := line(a.lo)
+		a.follow(from.T, from.F)
+		a.last, a.lastT, a.cut = from.F, from.T, true
+	}
+	to := at
+	if at.T > a.hi {
+		if !has {
+			return
+		}
+		to, a.cut = line(a.hi), true
+	}
+	a.follow(to.T, to.F)
+	a.last, a.lastT = to.F, to.T
+	a.n += b.count
+	if has {
+		a.slope, a.step = at.F-prev.F, float64(at.T-prev.T)
+		if !a.counts() {
+			a.slope /= b.count
 		}
 	}
 	a.rawRun = 0

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 // windows iterates over the answers of a range function for one series: one
@@ -39,6 +41,7 @@ type windows struct {
 type part struct {
 	raw     *rawPart
 	buckets *bucketPart
+	src     int
 }
 
 func newWindows(s *plannedSeries) *windows {
@@ -50,11 +53,15 @@ func newWindows(s *plannedSeries) *windows {
 		case st.src == rawSource:
 			w.parts = append(w.parts, part{raw: newRawPart(s, bound(cols[0].Iterator(nil), st))})
 		default:
-			bs, err := readBuckets(s.sel, cols, s.plan.srcs[st.src].res)
+			res := s.plan.srcs[st.src].res
+			bs, err := readBuckets(s.sel.cols, cols, res)
+			if err == nil && slices.Contains(s.sel.cols, store.Sum) {
+				err = s.estimateSums(bs, st, res)
+			}
 			if err != nil {
 				w.err = err
 			}
-			w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: s.plan.srcs[st.src].res}})
+			w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res}, src: st.src})
 		}
 	}
 	w.raw = w.rawFunction()
@@ -137,7 +144,12 @@ func (w *windows) compute(t int64) bool {
 		if p.raw != nil {
 			tot.addRaw(p.raw.floats)
 		} else {
-			p.buckets.each(lo, t, tot.addBucket)
+			tot.addBefore(p.buckets.before())
+			p.buckets.each(t, tot.addBucket)
+		}
+		if tot.lacking {
+			tot.lacking = false
+			w.s.plan.warn(lackWarning(w.sel.fn, w.s.plan.q.names[p.src]))
 		}
 	}
 	f, ok := tot.answer()
