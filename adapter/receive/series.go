@@ -55,6 +55,18 @@ func (s *series) decode(q *request, at span, room int) error {
 	s.reset()
 	b := q.body[:at.to:at.to]
 	for i := int(at.from); i < len(b); {
+		// Nearly all of a large push is this: a sample of less than 128 bytes.
+		if n := i + 2; b[i] == tagSample && n <= len(b) && int(b[i+1]) <= min(len(b)-n, 0x7f) {
+			i = n + int(b[i+1])
+			s.samples = append(s.samples, sample{})
+			if err := s.samples[len(s.samples)-1].decode(b[n:i:i], q.proto); err != nil {
+				return err
+			}
+			if len(s.samples) > room {
+				return errRoom
+			}
+			continue
+		}
 		num, typ, next, err := tag(b, i)
 		if err != nil {
 			return err
@@ -84,8 +96,8 @@ func (s *series) decode(q *request, at span, room int) error {
 		if err := s.field(q.proto, num, data, span{uint32(end - len(data)), uint32(end)}); err != nil {
 			return err
 		}
-		if len(s.samples) > room || s.cost() > room {
-			return limitError{"the request has more samples than one request may have"}
+		if s.cost() > room {
+			return errRoom
 		}
 	}
 	return nil
@@ -164,8 +176,12 @@ func packed(err error) error {
 	return err
 }
 
-// The tags of a Sample's fields as every encoder writes them.
+var errRoom = limitError{"the request has more samples than one request may have"}
+
+// The tags of a TimeSeries' samples and of a Sample's fields as every encoder writes
+// them.
 const (
+	tagSample    = 2<<3 | wireBytes
 	tagValue     = 1<<3 | wireFixed64
 	tagTimestamp = 2<<3 | wireVarint
 	tagStart     = 3<<3 | wireVarint
