@@ -81,7 +81,9 @@ type Env struct {
 	Procfs string // usually /proc
 	Sysfs  string // usually /sys
 	Rootfs string // usually /
-	Logger *slog.Logger
+	// TextfileDirs are the directories, or patterns of them, with *.prom files.
+	TextfileDirs []string
+	Logger       *slog.Logger
 	// Self is what the "exporter" source reports of this process. Nil leaves out
 	// all but what /proc/self tells.
 	Self []SelfMetric

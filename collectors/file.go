@@ -26,6 +26,8 @@ type file struct {
 	// instead, and only a read of nothing is their end.
 	single bool
 
+	max int // bytes, maxFileBytes where it is 0
+
 	fd   int
 	disk bool // on an ordinary file system: a captured tree, not the kernel
 	buf  []byte
@@ -109,11 +111,15 @@ func (f *file) readInto(out *Out) ([]byte, error) {
 }
 
 func (f *file) grow() error {
-	if len(f.buf) >= maxFileBytes {
-		f.close()
-		return fmt.Errorf("read %s: larger than %d bytes", f.path, maxFileBytes)
+	limit := maxFileBytes
+	if f.max > 0 {
+		limit = f.max
 	}
-	grown := make([]byte, min(max(2*len(f.buf), 512), maxFileBytes))
+	if len(f.buf) >= limit {
+		f.close()
+		return fmt.Errorf("read %s: larger than %d bytes", f.path, limit)
+	}
+	grown := make([]byte, min(max(2*len(f.buf), 512), limit))
 	copy(grown, f.buf)
 	f.buf = grown
 	return nil

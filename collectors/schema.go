@@ -116,6 +116,17 @@ func (o *Out) Add(m *Metric, labels ...Label) int {
 	return slot
 }
 
+// taken tells that another source has a series of that name with those labels,
+// which are sorted.
+func (o *Out) taken(name string, labels []Label) bool {
+	for _, s := range o.schema.Series() {
+		if s.Source != o.source && s.Name == name && slices.Equal(s.Labels, labels) {
+			return true
+		}
+	}
+	return false
+}
+
 // Set stores the raw value of a slot that Add returned.
 func (o *Out) Set(slot int, v int64) { o.row.Set(slot, v) }
 
