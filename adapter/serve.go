@@ -167,7 +167,8 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	pushed := func(p receive.Push) { a.fleet.Pushed(fleet.Push(p)) }
 	a.receive = receive.New(receive.Config{
 		Store: a.raw, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
-		Logger: logger.With("part", "receive"), Registerer: reg,
+		MaxBehind: behind(cfg),
+		Logger:    logger.With("part", "receive"), Registerer: reg,
 	})
 	a.driver, err = tier.New(tier.Config{
 		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
@@ -176,6 +177,20 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
 	})
 	return a, err
+}
+
+// behind is how old a sample may be: as old as what is kept longest. Where that is
+// for ever, it is ten years, which no clock that was never set comes near.
+func behind(cfg *config.Config) time.Duration {
+	const ever = 10 * 365 * 24 * time.Hour
+	longest := time.Duration(0)
+	for _, r := range []config.Duration{cfg.RetentionRaw, cfg.Retention5m, cfg.Retention1h} {
+		if r == 0 {
+			return ever
+		}
+		longest = max(longest, time.Duration(r))
+	}
+	return min(longest, ever)
 }
 
 // lacks is what a bucket need not keep of a metric whose senders say what it is: a

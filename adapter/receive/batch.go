@@ -19,7 +19,7 @@ type batch struct {
 
 	// Set for each request.
 	app        storage.AppenderV2
-	maxT       int64 // newest timestamp that is accepted
+	minT, maxT int64 // oldest and newest timestamp that is accepted
 	room       int   // samples the request may still have
 	inOrder    bool  // the store takes no out-of-order samples
 	index      int   // of the series at hand
@@ -46,8 +46,8 @@ func (e storeError) Error() string { return e.err.Error() }
 func (e storeError) Unwrap() error { return e.err }
 
 // begin prepares for a request of n series.
-func (b *batch) begin(app storage.AppenderV2, n, room int, maxT int64, inOrder bool) {
-	b.app, b.room, b.maxT, b.inOrder = app, room, maxT, inOrder
+func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inOrder bool) {
+	b.app, b.room, b.minT, b.maxT, b.inOrder = app, room, minT, maxT, inOrder
 	b.seen.reset(n)
 	b.refused.reset()
 	b.samples, b.histograms, b.exemplars = 0, 0, 0
@@ -149,6 +149,9 @@ func (b *batch) timely(t int64) reason {
 	}
 	if t > b.maxT {
 		return reasonFuture
+	}
+	if t < b.minT {
+		return reasonPast
 	}
 	return reasonNone
 }

@@ -45,6 +45,10 @@ type Config struct {
 	MaxSamples int
 	// MaxAhead is how far a timestamp may be ahead of the wall clock.
 	MaxAhead time.Duration
+	// MaxBehind is how far a timestamp may be behind the wall clock; 0 is any time:
+	// the store has bounds of its own, but an empty one takes its first sample from
+	// any year.
+	MaxBehind time.Duration
 	// BodyTimeout is how long the body of a request may take to come.
 	BodyTimeout time.Duration
 	// QueueTimeout is how long a request waits for a share of the budget.
@@ -73,6 +77,14 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
+}
+
+// oldest is the oldest timestamp that is accepted.
+func (c *Config) oldest(now time.Time) int64 {
+	if c.MaxBehind <= 0 {
+		return 1
+	}
+	return now.Add(-c.MaxBehind).UnixMilli()
 }
 
 func orDefault[T comparable](v *T, d T) {
@@ -202,7 +214,7 @@ func (h *Handler) store(ctx context.Context, w *work, now time.Time, res *result
 			}
 		}
 	}()
-	w.begin(app, len(q.series), h.cfg.MaxSamples, now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
+	w.begin(app, len(q.series), h.cfg.MaxSamples, h.cfg.oldest(now), now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
 	if err := w.add(q); err != nil {
 		var stored storeError
 		if errors.As(err, &stored) {

@@ -27,6 +27,7 @@ const (
 	reasonNoSamples
 	reasonTimestamp
 	reasonFuture
+	reasonPast
 	reasonOutOfOrder
 	reasonTooOld
 	reasonOutOfBounds
@@ -40,7 +41,7 @@ const (
 func (r reason) label() string {
 	return [numReasons]string{
 		"none", "reference", "too_many_labels", "empty_label_name", "duplicate_label", "label_length",
-		"invalid_utf8", "metric_name", "no_samples", "timestamp", "future", "out_of_order", "too_old",
+		"invalid_utf8", "metric_name", "no_samples", "timestamp", "future", "past", "out_of_order", "too_old",
 		"out_of_bounds", "duplicate_timestamp", "histogram", "exemplar", "metadata",
 	}[r]
 }
@@ -68,6 +69,8 @@ func (r reason) text() string {
 		return "the timestamp is not after 1970-01-01"
 	case reasonFuture:
 		return "the timestamp is too far in the future: is the sender's clock right?"
+	case reasonPast:
+		return "the timestamp is older than anything that is kept: is the sender's clock right?"
 	case reasonOutOfOrder:
 		return storage.ErrOutOfOrderSample.Error()
 	case reasonTooOld:

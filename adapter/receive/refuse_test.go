@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -53,6 +54,7 @@ func TestPartial(t *testing.T) {
 		"before 1970": {func(b *builder) { b.sample(-at(5000), 1, "__name__", "m") }, reasonTimestamp, 1},
 		"future":      {func(b *builder) { b.sample(600_001, 1, "__name__", "m") }, reasonFuture, 1},
 		"far future":  {func(b *builder) { b.sample(math.MaxInt64-at(0), 1, "__name__", "m") }, reasonFuture, 1},
+		"long past":   {func(b *builder) { b.sample(-24*3600_000-1, 1, "__name__", "m") }, reasonPast, 1},
 		"bad histogram": {func(b *builder) {
 			b.add(writev2.TimeSeries{Histograms: []writev2.Histogram{badHistogram}}, "__name__", "m")
 		}, reasonHistogram, 1},
@@ -71,7 +73,7 @@ func TestPartial(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &fakeStore{}
-			h := testHandler(t, s)
+			h := testHandler(t, s, func(c *Config) { c.MaxBehind = 24 * time.Hour })
 			b := newBuilder().sample(0, 1, "__name__", "good")
 			tc.bad(b)
 			b.sample(0, 1, "__name__", "z")
