@@ -120,12 +120,18 @@ func TestCollectorFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := cli.sources
-		got := false
+		got := map[string]bool{}
 		for _, spec := range s.enabled() {
-			got = got || spec.Name == "stat"
+			got[spec.Name] = true
 		}
-		if got != c.want || len(s.enabled()) < len(collectors.All())-1 {
-			t.Errorf("%v, environment %q: stat is enabled: %v, want %v", c.args, c.env, got, c.want)
+		for _, spec := range collectors.All() {
+			want := spec.Enabled
+			if spec.Name == "stat" {
+				want = c.want
+			}
+			if got[spec.Name] != want {
+				t.Errorf("%v, environment %q: %s is enabled: %v, want %v", c.args, c.env, spec.Name, got[spec.Name], want)
+			}
 		}
 		_ = os.Unsetenv("TICKTIER_EXPORTER_COLLECTOR_STAT")
 	}
@@ -319,5 +325,13 @@ func TestAuthorizer(t *testing.T) {
 	_ = os.Remove(file)
 	if err := authorizer(token)(http.Header{}); err == nil {
 		t.Error("a token out of nothing")
+	}
+}
+
+func TestGCPercent(t *testing.T) {
+	for size, want := range map[int64]int{64 << 10: 48, 4 << 20: 16, 64 << 20: 1, 1 << 40: 1} {
+		if got := gcPercent(size); got != want {
+			t.Errorf("ring of %d bytes: %d %%, want %d", size, got, want)
+		}
 	}
 }

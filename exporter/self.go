@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"math"
-	"os"
-	"runtime/debug"
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/config"
@@ -68,26 +66,6 @@ func info(name, help string, labels ...collectors.Label) collectors.SelfMetric {
 		Labels: labels,
 		Read:   func() (int64, bool) { return 1, true },
 	}
-}
-
-const (
-	// baseMemory is what the exporter needs beside the ring, of Go's memory:
-	// schema, buffers, the HTTP server and the room that a collector of garbage
-	// works in. It was measured with 1,600 series at 10 Hz.
-	baseMemory = 6 << 20
-	// senderMemory is what a sender needs: its batch, its tables, its request.
-	senderMemory = 3 << 20
-)
-
-// limitMemory makes the collector of garbage work harder rather than let memory
-// grow past what the configuration needs. GOMEMLIMIT goes before.
-func limitMemory(cfg *config.Config) int64 {
-	if os.Getenv("GOMEMLIMIT") != "" {
-		return debug.SetMemoryLimit(-1)
-	}
-	limit := int64(cfg.RingMaxBytes) + baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
-	debug.SetMemoryLimit(limit)
-	return limit
 }
 
 // logConfig logs the effective configuration, without what may be secret in it.
