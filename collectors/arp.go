@@ -21,6 +21,9 @@ type arp struct {
 }
 
 func newArp(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	f, err := openFile(procNet(env, "arp"), 4<<10, false)
 	if err != nil {
 		return nil, err

@@ -83,7 +83,9 @@ type Env struct {
 	Rootfs string // usually /
 	// TextfileDirs are the directories, or patterns of them, with *.prom files.
 	TextfileDirs []string
-	Logger       *slog.Logger
+	// ContainerNetwork allows sources of the network to report a container's own.
+	ContainerNetwork bool
+	Logger           *slog.Logger
 	// Self is what the "exporter" source reports of this process. Nil leaves out
 	// all but what /proc/self tells.
 	Self []SelfMetric

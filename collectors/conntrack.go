@@ -50,6 +50,9 @@ type conntrack struct {
 }
 
 func newConntrack(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	dir := filepath.Join(env.Procfs, "sys/net/netfilter")
 	s := &conntrack{
 		count:  newValueFile(filepath.Join(dir, "nf_conntrack_count"), &conntrackEntries),

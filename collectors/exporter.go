@@ -49,13 +49,23 @@ type exporter struct {
 	btime uint64 // looked up once, so that the start time cannot move
 	page  uint64
 	self  []SelfMetric
+	netns netns
 
 	slots     [len(processMetrics)]int
 	selfSlots []int
+	netnsSlot int
 	known     bool
 }
 
-func newExporter(env Env) (Source, error) { return openExporter(env, selfDir), nil }
+func newExporter(env Env) (Source, error) {
+	s := openExporter(env, selfDir)
+	s.netns = whoseNet(env)
+	if s.netns == netnsContainer && env.Logger != nil {
+		env.Logger.Warn("the network that is seen is a container's and not the host's",
+			"reported", env.ContainerNetwork)
+	}
+	return s, nil
+}
 
 func openExporter(env Env, dir string) *exporter {
 	s := &exporter{self: env.Self, page: uint64(os.Getpagesize()), fds: fdCount{newDir(filepath.Join(dir, "fd"))}}
@@ -79,6 +89,9 @@ func (s *exporter) Read(out *Out) error {
 			out.Clear(s.selfSlots[i])
 		}
 	}
+	if s.netns != netnsUnknown {
+		out.Set(s.netnsSlot, oneIf(s.netns == netnsHost))
+	}
 	s.usage(out)
 	if n, ok := s.fds.count(); ok {
 		out.Set(s.slots[procOpenFDs], n)
@@ -100,6 +113,9 @@ func (s *exporter) add(out *Out) {
 	for i := range s.self {
 		m := &s.self[i]
 		s.selfSlots = append(s.selfSlots, out.Add(&m.Metric, append([]Label(nil), m.Labels...)...))
+	}
+	if s.netns != netnsUnknown {
+		s.netnsSlot = out.Add(&netnsIsHost)
 	}
 	s.known = true
 }

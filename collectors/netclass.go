@@ -76,6 +76,9 @@ type netclass struct {
 }
 
 func newNetclass(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	s := &netclass{dir: newDir(filepath.Join(env.Sysfs, "class/net")), rows: newTable[netclassRow](maxInterfaces)}
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)

@@ -3,7 +3,6 @@ package collectors
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -44,8 +43,7 @@ type netdev struct {
 // this container's network, so there the file of process 1 is read.
 func procNet(env Env, name string) string {
 	if filepath.Clean(env.Procfs) != "/proc" {
-		host := filepath.Join(env.Procfs, "1/net", name)
-		if _, err := os.Stat(host); err == nil {
+		if host := filepath.Join(env.Procfs, "1/net", name); exists(host) {
 			return host
 		}
 	}
@@ -53,6 +51,9 @@ func procNet(env Env, name string) string {
 }
 
 func newNetdev(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	f, err := openFile(procNet(env, "dev"), 4<<10, false)
 	if err != nil {
 		return nil, err

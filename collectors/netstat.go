@@ -39,6 +39,9 @@ type netstat struct {
 }
 
 func newNetstat(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	s := &netstat{
 		pairs: [2]*file{laterFile(procNet(env, "snmp"), 4<<10, false),
 			laterFile(procNet(env, "netstat"), 8<<10, false)},

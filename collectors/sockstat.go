@@ -27,6 +27,9 @@ type sockstat struct {
 }
 
 func newSockstat(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	s := &sockstat{
 		files: [2]*file{laterFile(procNet(env, "sockstat"), 1<<10, true),
 			laterFile(procNet(env, "sockstat6"), 1<<10, true)},

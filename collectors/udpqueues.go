@@ -19,6 +19,9 @@ type udp struct {
 }
 
 func newUDPQueues(env Env) (Source, error) {
+	if err := hostNet(env); err != nil {
+		return nil, err
+	}
 	s := &udp{faults: newFaults(env, "udp_queues"), files: [2]udpFile{
 		{file: laterFile(procNet(env, "udp"), 4<<10, false), ip: "v4"},
 		{file: laterFile(procNet(env, "udp6"), 4<<10, false), ip: "v6"}}}

@@ -1,0 +1,59 @@
+package collectors
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// errContainerNet is why sources of a network namespace are not there in a
+// container with a network of its own.
+var errContainerNet = errors.New("the network namespace is this container's and not the host's: " +
+	"share the host's network, or give --path.procfs a tree of the host's")
+
+var netnsIsHost = Metric{Name: "ticktier_exporter_network_namespace_is_host", Type: Gauge, Kind: Signed,
+	Help: "Whether the network that is seen is the host's: 1, or a container's: 0."}
+
+// netns is whose network a procfs shows.
+type netns uint8
+
+const (
+	netnsUnknown netns = iota
+	netnsHost
+	netnsContainer
+)
+
+// whoseNet tells whose network the files under net are of. The first namespace alone
+// has the limits that are the whole machine's, so that their absence gives another
+// away (net_core_table in net/core/sysctl_net_core.c). In a tree of a host mounted
+// elsewhere the files of process 1 are read, and they are the host's.
+func whoseNet(env Env) netns {
+	if filepath.Clean(env.Procfs) != "/proc" {
+		if exists(filepath.Join(env.Procfs, "1/net/dev")) {
+			return netnsHost
+		}
+		return netnsUnknown
+	}
+	dir := filepath.Join(env.Procfs, "sys/net/core")
+	switch {
+	case exists(filepath.Join(dir, "dev_weight")):
+		return netnsHost
+	case exists(filepath.Join(dir, "somaxconn")):
+		return netnsContainer
+	}
+	return netnsUnknown
+}
+
+// hostNet is an error where the interfaces to be seen are a container's: to show
+// them as the device's would be wrong.
+func hostNet(env Env) error {
+	if !env.ContainerNetwork && whoseNet(env) == netnsContainer {
+		return errContainerNet
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
