@@ -153,8 +153,8 @@ func TestTypedTier(t *testing.T) {
 	}{
 		"rate(c_total[1h])":                                {10, 0.01, false},
 		"increase(c_total[1h])":                            {36000, 20, false},
-		"delta(slope[1h])":                                 {3600, 3, false},
-		"delta(slope[10m])":                                {600, 3, false},
+		"delta(slope[1h])":                                 {3600, 3, true},
+		"delta(slope[10m])":                                {600, 3, true},
 		"delta(slope[1m])":                                 {60, 1, true}, // short
 		"rate(slope[1h])":                                  {1, 0.01, true},
 		"irate(slope[1h])":                                 {1, 0.01, true},

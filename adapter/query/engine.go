@@ -91,6 +91,13 @@ type query struct {
 // Exec adds to the engine's answer what the plan has to say about it.
 func (q *query) Exec(ctx context.Context) *promql.Result {
 	res := q.Query.Exec(ctx)
+	// A store that stopped because the query had to is no failure of the store.
+	switch {
+	case errors.Is(res.Err, context.DeadlineExceeded):
+		res.Err = promql.ErrQueryTimeout("expression evaluation")
+	case errors.Is(res.Err, context.Canceled):
+		res.Err = promql.ErrQueryCanceled("expression evaluation")
+	}
 	res.Warnings.Merge(q.p.annotations())
 	return res
 }

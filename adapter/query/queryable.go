@@ -137,7 +137,7 @@ func (p *planned) read(s *selector, st stretch) {
 
 // exactAt reports whether every range of s is made of whole windows of res ms.
 func (s *selector) exactAt(res int64) bool {
-	return s.shape == asWindows && s.rng%res == 0 && s.grid.first%res == 0 && s.grid.step%res == 0
+	return s.rng%res == 0 && s.grid.first%res == 0 && s.grid.step%res == 0
 }
 
 // annotations is what there is to say about the answer.

@@ -180,7 +180,7 @@ func (a *total) addBefore(b *bucket) {
 // addLast takes a bucket of which only the last sample is known. In between, and
 // at the ends of the range, the gauge is on straight lines.
 func (a *total) addLast(b *bucket) {
-	a.lacking = a.lacking || (a.fn != "delta" && a.fn != "irate" && a.fn != "idelta")
+	a.lacking = true
 	at := promql.FPoint{T: b.lastT, F: b.last}
 	prev, has := a.prev, a.hasPrev
 	a.prev, a.hasPrev = at, true
