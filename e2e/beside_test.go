@@ -111,6 +111,9 @@ func TestBesideNodeExporter(t *testing.T) {
 	for _, name := range []string{
 		"cpu", "stat", "softnet", "softirqs", "interrupts", "netdev", "meminfo", "loadavg",
 		"vmstat", "diskstats", "pressure", "uname", "time",
+		"arp", "buddyinfo", "conntrack", "cpufreq", "dmi", "entropy", "filefd", "filesystem", "hwmon",
+		"kernel_hung", "netclass", "netstat", "os", "powersupplyclass", "schedstat", "sockstat",
+		"thermal_zone", "timex", "udp_queues",
 	} {
 		flags = append(flags, "--collector."+name)
 	}

@@ -4,6 +4,7 @@
 set -eu
 
 ldflags=${1:--s -w}
+exporter_tags=${2:-nethttpomithttp2}
 budget=$((8 * 1024 * 1024))
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -11,7 +12,9 @@ export CGO_ENABLED=0 GOOS=linux
 
 over=0
 size() { # PACKAGE GOARCH
-	GOARCH=$2 go build -trimpath -ldflags "$ldflags" -o "$tmp/out" "./$1"
+	tags=
+	[ "$1" = exporter ] && tags=$exporter_tags
+	GOARCH=$2 go build -trimpath -tags "$tags" -ldflags "$ldflags" -o "$tmp/out" "./$1"
 	bytes=$(wc -c <"$tmp/out")
 	printf '%-9s linux/%-7s %10d bytes  %6s MiB\n' "$1" "$2" "$bytes" "$(awk "BEGIN {printf \"%.2f\", $bytes/1048576}")"
 	if [ "$1/$2" = exporter/arm64 ] && [ "$bytes" -gt "$budget" ]; then
