@@ -113,7 +113,7 @@ func TestBesideNodeExporter(t *testing.T) {
 		"vmstat", "diskstats", "pressure", "uname", "time",
 		"arp", "buddyinfo", "conntrack", "cpufreq", "dmi", "entropy", "filefd", "filesystem", "hwmon",
 		"kernel_hung", "netclass", "netstat", "os", "powersupplyclass", "schedstat", "sockstat",
-		"thermal_zone", "timex", "udp_queues",
+		"textfile", "thermal_zone", "timex", "udp_queues",
 	} {
 		flags = append(flags, "--collector."+name)
 	}
