@@ -16,9 +16,8 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/ticktier/ticktier/exporter/config"
+	"github.com/ticktier/ticktier/exporter/flags"
 )
 
 // version is set by the linker.
@@ -42,20 +41,16 @@ const memProfileRate = 512 << 10
 
 // realMain is main with its surroundings passed in; it returns the exit code.
 func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
-	unsetEmpty()
-	c := newCLI()
-	code := -1
-	p, err := kong.New(c, options(out, errout, func(c int) { code = c })...)
-	if err != nil {
-		fmt.Fprintln(errout, "ticktier-exporter: BUG:", err)
-		return exitFailed
+	if len(args) > 0 && args[0] == "run" {
+		args = args[1:]
 	}
-	_, err = p.Parse(args)
-	if code >= 0 { // --help or --version
-		return code
-	}
-	var faults config.Faults // kong calls Validate
+	r := newRunFlags()
+	err := r.parse(args)
+	var faults config.Faults
 	switch {
+	case errors.Is(err, flags.ErrHelp):
+		r.help(out)
+		return 0
 	case errors.As(err, &faults):
 		for _, f := range faults {
 			fmt.Fprintln(errout, "ticktier-exporter:", f)
@@ -65,8 +60,12 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintf(errout, "ticktier-exporter: %v (see ticktier-exporter --help)\n", err)
 		return exitUsage
 	}
-	cfg := &c.Run.Config
-	if cfg.CheckConfig {
+	cfg := &r.config
+	switch {
+	case r.general.Version:
+		fmt.Fprintln(out, "ticktier-exporter", thisBuild())
+		return 0
+	case cfg.CheckConfig:
 		fmt.Fprintln(out, "the configuration is good")
 		return 0
 	}
@@ -74,8 +73,10 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		runtime.MemProfileRate = memProfileRate
 	}
 	logger := newLogger(errout, cfg)
-	warnUnknown(logger, p.Model)
-	if err := serve(ctx, cfg, c.sources.enabled(), logger); err != nil {
+	for _, name := range r.set.Unknown(os.Environ()) {
+		logger.Warn("environment variable is no flag's and changes nothing", "name", name)
+	}
+	if err := serve(ctx, cfg, r.enabled(), logger); err != nil {
 		logger.Error("stopped", "err", err)
 		return exitFailed
 	}
@@ -85,7 +86,7 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-		level = slog.LevelInfo // kong's enum lets nothing else through
+		level = slog.LevelInfo // the flag's enum lets nothing else through
 	}
 	o := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {

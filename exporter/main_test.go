@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/golang/snappy"
 	"go.uber.org/goleak"
 
@@ -111,17 +110,12 @@ func TestCollectorFlags(t *testing.T) {
 		if c.env != "" {
 			t.Setenv("TICKTIER_EXPORTER_COLLECTOR_STAT", c.env)
 		}
-		cli := newCLI()
-		p, err := kong.New(cli, options(io.Discard, io.Discard, nil)...)
-		if err != nil {
+		r := newRunFlags()
+		if err := r.parse(c.args); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
-		s := cli.sources
 		got := map[string]bool{}
-		for _, spec := range s.enabled() {
+		for _, spec := range r.enabled() {
 			got[spec.Name] = true
 		}
 		for _, spec := range collectors.All() {

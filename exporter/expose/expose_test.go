@@ -337,6 +337,11 @@ func TestRoutes(t *testing.T) {
 		{h, "/nothing", "not found", 404},
 		{h, "/debug/pprof/", "not found", 404},
 		{profiled, "/debug/pprof/", "goroutine", 200},
+		{profiled, "/debug/pprof/goroutine?debug=1", "goroutine profile:", 200},
+		{profiled, "/debug/pprof/profile?seconds=0.01", "\x1f\x8b", 200},
+		{profiled, "/debug/pprof/profile?seconds=-1", "-1", 400},
+		{profiled, "/debug/pprof/trace?seconds=0.01", "go 1.", 200},
+		{profiled, "/debug/pprof/nothing", "no such profile", 404},
 		{profiled, "/", "/debug/pprof/", 200},
 	} {
 		resp := get(t, c.h, c.path)

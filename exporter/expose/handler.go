@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/pprof"
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/frame"
@@ -54,11 +53,7 @@ func Handler(c Config) (http.Handler, error) {
 		plain(w, http.StatusOK, "ready\n")
 	})
 	if c.Pprof {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		profiles(mux)
 	}
 	if c.Reader != nil {
 		t := newTicks(c)
