@@ -20,14 +20,12 @@ func newAttr(path string) attr { return attr{path: append([]byte(path), 0)} }
 // read returns the trimmed content, held in buf, or why there is none: a device
 // that does not know an attribute may refuse to be asked for it in many ways.
 func (a attr) read(buf []byte) ([]byte, unix.Errno) {
-	// unix.Open would copy the path each time.
-	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, atFDCWD, uintptr(unsafe.Pointer(&a.path[0])),
-		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
+	fd, errno := openPath(a.path)
 	if errno != 0 {
 		return nil, errno
 	}
-	n, err := unix.Read(int(fd), buf)
-	unix.Close(int(fd))
+	n, err := unix.Read(fd, buf)
+	unix.Close(fd)
 	if err != nil {
 		if errno, ok := err.(unix.Errno); ok {
 			return nil, errno
@@ -35,6 +33,14 @@ func (a attr) read(buf []byte) ([]byte, unix.Errno) {
 		return nil, unix.EIO
 	}
 	return trim(buf[:max(n, 0)]), 0
+}
+
+// openPath is unix.Open for reading without a copy of the path, which ends in a zero
+// byte.
+func openPath(path []byte) (fd int, errno unix.Errno) {
+	r, _, errno := unix.Syscall6(unix.SYS_OPENAT, atFDCWD, uintptr(unsafe.Pointer(&path[0])),
+		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
+	return int(r), errno
 }
 
 // atFDCWD is AT_FDCWD as a system call takes it.

@@ -40,6 +40,7 @@ type cpu struct {
 	owners map[string]bool // cores and packages that some CPU reports
 	buf    [attrBytes]byte
 
+	hotplug  bool // CPU 0 tells whether it is online
 	isolated []int
 	iso      []int32
 }
@@ -50,6 +51,9 @@ func newCPU(env Env) (Source, error) {
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)
 	}
+	// Where CPU 0 cannot be unplugged it has no such file, and the others alone would
+	// make a count of one too few.
+	s.hotplug = exists(filepath.Join(s.dir.path, "cpu0/online"))
 	// Isolation is a boot parameter.
 	if text, errno := newAttr(filepath.Join(s.dir.path, "isolated")).read(s.buf[:]); errno == 0 {
 		s.isolated = cpuList(text)
@@ -70,7 +74,9 @@ func (s *cpu) Read(out *Out) error {
 		if state == rowNew {
 			s.init(r, filepath.Join(s.dir.path, string(name)), string(name[len("cpu"):]))
 		}
-		r.online.update(out, s.buf[:])
+		if s.hotplug {
+			r.online.update(out, s.buf[:])
+		}
 		for _, t := range [2]*throttle{r.core, r.pkg} {
 			if t != nil {
 				t.update(out, s.buf[:])

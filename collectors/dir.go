@@ -44,19 +44,28 @@ func (d *dir) each(fn func(name []byte, regular bool)) error {
 		d.close()
 		return err
 	}
+	if err := list(d.fd, d.buf[:], fn); err != nil {
+		d.close()
+		return err
+	}
+	return nil
+}
+
+// list calls fn for every entry of an open directory but . and .., from where it
+// stands on.
+func list(fd int, buf []byte, fn func(name []byte, regular bool)) error {
 	for {
-		n, err := unix.Getdents(d.fd, d.buf[:])
+		n, err := unix.Getdents(fd, buf)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			d.close()
 			return err
 		}
 		if n <= 0 {
 			return nil
 		}
-		entries(d.buf[:n], fn)
+		entries(buf[:n], fn)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 type mount struct {
 	major, minor               uint64
 	mountpoint, fstype, source []byte // as the kernel escapes them
-	key                        []byte // from the device number to the source
 	readonly                   bool
 }
 
