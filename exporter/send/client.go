@@ -50,6 +50,7 @@ type reply struct {
 	retryAfter time.Duration // 0 is none
 	message    string        // of an error
 	location   string        // of a redirect
+	date       time.Time     // by the receiver's clock, to a second; zero is unknown
 }
 
 func newClient(c *Config, u *url.URL) *client {
@@ -148,6 +149,7 @@ func readReply(resp *http.Response, now time.Time) reply {
 	}()
 	r := reply{code: resp.StatusCode, location: resp.Header.Get("Location")}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		r.date = date
 		now = date // a Retry-After date is on the receiver's clock
 	}
 	r.retryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), now)

@@ -61,6 +61,10 @@ type Config struct {
 	// Start returns the monotonic time in ns at which a counter started at zero,
 	// where it is known. Nil knows of none.
 	Start func(s *collectors.Series) (mono int64, ok bool)
+	// NotBefore is a wall time in ms that is past, such as the build's: while the
+	// clock is before it, it is not set, and nothing is sent. What is sampled
+	// meanwhile gets its right time when it is.
+	NotBefore int64
 	// Delivered is told the cursor whenever it moved: every tick before it needs
 	// no more room for this URL. It must not block. Nil is allowed.
 	Delivered func(seq uint64)
@@ -83,10 +87,6 @@ const (
 	defaultMaxSamples = 200_000
 	// A reverse proxy in its default configuration takes 1 MiB.
 	defaultMaxBytes = 1_000_000
-	// No request is made smaller than this on a 413: its symbols alone may take
-	// that much.
-	minBytes   = 64 << 10
-	minSamples = 1000
 )
 
 // reserved are the headers that the specifications keep for the protocol.

@@ -34,18 +34,20 @@ func (s *Sender) encode() *request {
 		starts = nil
 	}
 	metadata := s.proto.use == V1 && s.from == 0 && time.Since(s.metadata) >= metadataEvery
-	lim := s.lim
+	lim := s.lim.now
 	lim.series = s.bisect.series
 	return s.enc.encode(s.table, &s.batch, s.from, lim, metadata, starts)
 }
 
-// attempt sends a request until it has a verdict other than to retry.
+// attempt sends a request until it has a verdict. That is to retry only where the
+// same slots are to be tried again in smaller requests.
 func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error) {
 	seqs := s.seqs()
 	for n := 0; ; n++ {
 		if n > 0 {
 			s.stats.retries.Add(1)
 		}
+		began := time.Now()
 		rep := s.client.post(ctx, s.proto.use, r.body, seqs)
 		if ctx.Err() != nil && rep.err != nil {
 			s.state.gaveUp(rep)
@@ -55,13 +57,20 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 		if rep.err == nil {
 			s.stats.bytes.Add(int64(len(r.body)))
 		}
+		if !rep.date.IsZero() {
+			s.stats.skew.Store(rep.date.UnixMilli() - s.cfg.Wall(s.cfg.Now()))
+		}
 		v := classify(rep, s.proto.use, s.proto.auto, s.proto.known || s.proto.tried)
 		if v != retry {
+			s.lim.took(time.Since(began), s.cfg.Timeout)
 			return v, rep, nil
 		}
 		s.state.delayed(s.log, rep)
 		if err := s.wait(ctx, backoff(n, rep.retryAfter), rep.retryAfter > 0); err != nil {
 			return retry, rep, err
+		}
+		if rep.err == errTimeout && s.lim.slower(r) {
+			return retry, rep, nil
 		}
 	}
 }
@@ -74,8 +83,12 @@ func (s *Sender) settle(v verdict, rep reply, r *request) {
 		s.proto.downgrade(time.Now(), rep.code == 400)
 		s.stats.protocol.Store(int64(s.proto.use))
 		return // the same slots again
+	case retry:
+		return // the same slots, fewer of them
 	case tooLarge:
-		if s.shrink(r) {
+		if s.lim.tooLarge(r) {
+			s.log.Warn("receiver finds requests too large, sending smaller ones",
+				"samples", s.lim.now.samples, "bytes", s.lim.now.bytes)
 			return
 		}
 		s.refuse(rep, r)
@@ -119,18 +132,6 @@ func (s *Sender) refuse(rep reply, r *request) {
 	s.stats.samples.Add(taken)
 	s.stats.rejected.Add(int64(r.samples) - taken)
 	s.state.refused(s.log, rep, r, int64(r.samples)-taken)
-}
-
-// shrink halves the bounds of a request; false means that it is small already.
-func (s *Sender) shrink(r *request) bool {
-	if r.series == 1 || r.samples <= minSamples {
-		return false
-	}
-	s.lim.samples = max(minSamples, r.samples/2)
-	s.lim.bytes = max(minBytes, min(s.lim.bytes, len(r.body)/2))
-	s.log.Warn("receiver finds requests too large, sending smaller ones",
-		"samples", s.lim.samples, "bytes", s.lim.bytes)
-	return true
 }
 
 // commit moves the cursor behind the batch.

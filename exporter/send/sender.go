@@ -25,7 +25,7 @@ type Sender struct {
 	from     int  // first slot of the batch that is not delivered yet
 	held     bool // Ticks.Tick is read but in no batch
 	caughtUp bool
-	lim      bounds
+	lim      limits
 	proto    negotiation
 	lastMs   int64 // wall time of the newest sample put into a batch
 	clock    startClock
@@ -49,16 +49,18 @@ func New(c Config) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
+	full := bounds{bytes: c.MaxBytes, samples: c.MaxSamples}
 	s := &Sender{
 		cfg:    c,
 		name:   cmp.Or(c.Name, Redact(u)),
 		client: newClient(&c, u),
-		lim:    bounds{bytes: c.MaxBytes, samples: c.MaxSamples},
+		lim:    limits{now: full, max: full},
 		proto:  newNegotiation(c.Mode),
 		lastMs: math.MinInt64,
 	}
 	s.log = c.Logger.With("url", s.name)
 	s.stats.newest.Store(math.MinInt64)
+	s.stats.skew.Store(math.MinInt64)
 	s.stats.protocol.Store(int64(s.proto.use))
 	return s, nil
 }
@@ -103,6 +105,11 @@ func (s *Sender) Run(ctx context.Context) error {
 // push delivers batch after batch until it has caught up with the ring. An error
 // means that sending is over.
 func (s *Sender) push(ctx context.Context) error {
+	if s.cfg.Wall(s.cfg.Now()) < s.cfg.NotBefore {
+		s.state.clockUnset(s.log)
+		return nil
+	}
+	s.state.clockSet(s.log)
 	for {
 		s.proto.start(time.Now())
 		s.fill()

@@ -17,6 +17,7 @@ type state struct {
 	refusedCount int64     // samples since refusing began
 	short        bool      // wrote less than it accepted
 	brokenLogged bool
+	unset        bool // the clock is not set
 }
 
 // calm is how long a receiver must refuse nothing until it is said to accept
@@ -105,5 +106,22 @@ func reason(r reply) string {
 		return httpStatus(r.code) + ": " + r.message
 	default:
 		return httpStatus(r.code)
+	}
+}
+
+// clockUnset is told that the clock is not set yet.
+func (st *state) clockUnset(log *slog.Logger) {
+	if !st.unset {
+		st.unset = true
+		st.lastErr = "the clock is not set"
+		log.Warn("clock is not set, nothing is sent until it is")
+	}
+}
+
+// clockSet is told that the clock is set.
+func (st *state) clockSet(log *slog.Logger) {
+	if st.unset {
+		st.unset, st.lastErr = false, ""
+		log.Info("clock is set, what was sampled before has its right time")
 	}
 }

@@ -14,6 +14,7 @@ type stats struct {
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
 	protocol, quarantined                     atomic.Int64
+	skew                                      atomic.Int64 // receiver's clock − ours, ms
 }
 
 // codes are the classes that replies are counted in. 415 and 429 stand alone:
@@ -56,6 +57,7 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
 		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),
 		s.gauge("series_quarantined", "Series that are left out for a while because the receiver refuses them.", "", collectors.Unsigned, 0, s.stats.quarantined.Load),
+		s.gauge("clock_skew_seconds", "The receiver's clock minus this one; its replies carry whole seconds.", "seconds", collectors.Signed, 1e3, s.stats.skew.Load),
 		s.gauge("protocol", "Remote-write version in use: 2 or 1.", "", collectors.Unsigned, 0, s.stats.protocol.Load),
 	}
 	for i := range codes {

@@ -85,7 +85,13 @@ func (s *Sender) drain(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errUndelivered
 	}
-	return s.push(ctx)
+	if err := s.push(ctx); err != nil {
+		return err
+	}
+	if s.state.unset {
+		return errUndelivered
+	}
+	return nil
 }
 
 // endSeries sends a staleness marker for every live series, one millisecond after
