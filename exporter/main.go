@@ -23,6 +23,9 @@ import (
 // version is set by the linker.
 var version = ""
 
+// cgroupMemory is the limit of a container, as the container sees it.
+const cgroupMemory = "/sys/fs/cgroup/memory.max"
+
 // Exit codes.
 const (
 	exitFailed = 1
@@ -61,11 +64,15 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		return exitUsage
 	}
 	cfg := &r.config
-	switch {
-	case r.general.Version:
+	if r.general.Version {
 		fmt.Fprintln(out, "ticktier-exporter", thisBuild())
 		return 0
-	case cfg.CheckConfig:
+	}
+	if err := checkMemory(cfg, cgroupMemory); err != nil {
+		fmt.Fprintln(errout, "ticktier-exporter:", err)
+		return exitUsage
+	}
+	if cfg.CheckConfig {
 		fmt.Fprintln(out, "the configuration is good")
 		return 0
 	}

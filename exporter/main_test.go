@@ -329,3 +329,32 @@ func TestGCPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckMemory(t *testing.T) {
+	dir := t.TempDir()
+	cgroup := filepath.Join(dir, "memory.max")
+	for _, c := range []struct {
+		meminfo, cgroup string
+		ring            config.Bytes
+		want            string
+	}{
+		{"MemTotal:       131072 kB\n", "", 4 << 20, ""},
+		{"MemFree: 1 kB\nMemTotal:       131072 kB\n", "", 1 << 30, "--ring.max-bytes: 1GiB is too much: with what else is needed that is 1038 MiB, and this machine has 128 MiB"},
+		{"MemTotal:       131072 kB\n", "max\n", 4 << 20, ""},
+		{"MemTotal:       131072 kB\n", "16777216\n", 4 << 20, "this control group has 16 MiB"},
+		{"MemTotal:       8192 kB\n", "16777216\n", 4 << 20, "this machine has 8 MiB"},
+		{"MemTotal: x kB\n", "", 1 << 40, ""},
+		{"", "", 1 << 40, ""},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "meminfo"), []byte(c.meminfo), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(cgroup, []byte(c.cgroup), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := checkMemory(&config.Config{PathProcfs: dir, RingMaxBytes: c.ring}, cgroup)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}

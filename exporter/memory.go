@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/ticktier/ticktier/exporter/config"
 )
@@ -31,9 +35,48 @@ func limitMemory(cfg *config.Config) int64 {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return debug.SetMemoryLimit(-1)
 	}
-	limit := int64(cfg.RingMaxBytes) + baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
-	debug.SetMemoryLimit(limit)
-	return limit
+	debug.SetMemoryLimit(neededMemory(cfg))
+	return neededMemory(cfg)
+}
+
+// neededMemory is the most that the configuration takes.
+func neededMemory(cfg *config.Config) int64 {
+	return int64(cfg.RingMaxBytes) + baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
+}
+
+// checkMemory refuses a configuration that takes more memory than the machine, or
+// the control group that the exporter runs in, has.
+func checkMemory(cfg *config.Config, cgroup string) error {
+	has, of := memTotal(filepath.Join(cfg.PathProcfs, "meminfo")), "this machine"
+	if b, err := os.ReadFile(cgroup); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && (has == 0 || n < has) {
+			has, of = n, "this control group"
+		}
+	}
+	if need := neededMemory(cfg); has > 0 && need > has {
+		return fmt.Errorf("--ring.max-bytes: %s is too much: with what else is needed that is %d MiB, and %s has %d MiB",
+			cfg.RingMaxBytes, need>>20, of, has>>20)
+	}
+	return nil
+}
+
+// memTotal is the memory of the machine in bytes by a /proc/meminfo, 0 if it is not
+// known.
+func memTotal(file string) int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil || n < 0 || n > 1<<50 {
+				return 0
+			}
+			return n << 10
+		}
+	}
+	return 0
 }
 
 // gcPercent is the GOGC with which garbage gathers beside a ring.

@@ -14,6 +14,11 @@ import (
 	"github.com/ticktier/ticktier/exporter/send"
 )
 
+// clockFloor is a wall time in ms before which no clock is right: the start of 2025,
+// which was before the first release. A build's own date would be nearer, but a
+// build machine with a clock that is ahead would then keep routers silent.
+const clockFloor = 1_735_689_600_000
+
 // newSenders makes a sender for each URL.
 func newSenders(e *exporter, schema *collectors.Schema, specs []collectors.Spec) ([]*send.Sender, error) {
 	labels, err := externalLabels(e.cfg)
@@ -38,6 +43,7 @@ func newSenders(e *exporter, schema *collectors.Schema, specs []collectors.Spec)
 			ShutdownTimeout: e.cfg.ShutdownTimeout, StaleOnStop: e.cfg.RemoteWriteStaleOnStop,
 			ExternalLabels: labels, Ticks: e.ring.Reader(), Schema: schema,
 			Wall: e.clock.Wall, Now: e.clock.Mono, Start: counterStarts(e.cfg, specs, e.clock.Wall(0)),
+			NotBefore: clockFloor,
 			Delivered: func(seq uint64) { d.set(i, seq) },
 			Version:   thisBuild().version, Session: e.session,
 			Header: header, Authorize: authorizer(e.cfg), Logger: e.log,

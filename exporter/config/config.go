@@ -64,6 +64,9 @@ func (c *Config) Validate() error {
 			bad("--listen: %q is no address: %w", c.Listen, err)
 		}
 	}
+	if c.Listen == "" && len(split(c.RemoteWriteURL, isURL)) == 0 {
+		bad("--listen: is empty, and there is no --remote-write.url: nobody would get the samples")
+	}
 	if c.Rate < 1 || c.Rate > MaxRate {
 		bad("--rate: %d is not between 1 and %d", c.Rate, MaxRate)
 	}

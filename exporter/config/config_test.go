@@ -32,6 +32,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"good":              {func(*Config) {}, nil},
 		"no listener":       {func(c *Config) { c.Listen = "" }, nil},
+		"nothing to do":     {func(c *Config) { c.Listen, c.RemoteWriteURL = "", []string{""} }, []string{"--listen: is empty", "nobody"}},
 		"no port":           {func(c *Config) { c.Listen = "localhost" }, []string{`--listen: "localhost" is no address`}},
 		"rate 0":            {func(c *Config) { c.Rate = 0 }, []string{"--rate: 0 is not between 1 and 1000"}},
 		"rate 1001":         {func(c *Config) { c.Rate = 1001 }, []string{"--rate: 1001 is not between 1 and 1000"}},
