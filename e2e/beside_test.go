@@ -112,7 +112,7 @@ func TestBesideNodeExporter(t *testing.T) {
 		"cpu", "stat", "softnet", "softirqs", "interrupts", "netdev", "meminfo", "loadavg",
 		"vmstat", "diskstats", "pressure", "uname", "time",
 		"arp", "buddyinfo", "conntrack", "cpufreq", "dmi", "entropy", "filefd", "filesystem", "hwmon",
-		"kernel_hung", "netclass", "netstat", "os", "powersupplyclass", "schedstat", "sockstat",
+		"kernel_hung", "netclass", "netstat", "os", "powersupplyclass", "schedstat", "selinux", "sockstat",
 		"textfile", "thermal_zone", "timex", "udp_queues",
 	} {
 		flags = append(flags, "--collector."+name)
