@@ -22,7 +22,9 @@ func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuc
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	all := labels.MustNewMatcher(labels.MatchEqual, "", "")
-	set := q.Select(ctx, true, &storage.SelectHints{Start: s.from, End: s.to - 1}, all)
+	// Without trimming the samples come straight from the chunks, and foldSeries
+	// leaves out those around the span: it costs half as much.
+	set := q.Select(ctx, true, &storage.SelectHints{Start: s.from, End: s.to - 1, DisableTrimming: true}, all)
 	var it chunkenc.Iterator
 	for set.Next() {
 		if err := ctx.Err(); err != nil {
@@ -30,7 +32,7 @@ func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuc
 		}
 		series := set.At()
 		it = series.Iterator(it)
-		if err := d.foldSeries(it); err != nil {
+		if err := d.foldSeries(it, s); err != nil {
 			d.m.skipped.Inc()
 			d.Logger.Warn("series left out of a fold", "series", series.Labels().String(), "err", err)
 			continue
@@ -49,21 +51,30 @@ func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuc
 	return nil
 }
 
-// foldSeries folds the floats of one series. Native histograms stay raw and are
-// counted.
-func (d *Driver) foldSeries(it chunkenc.Iterator) error {
+// foldSeries folds the floats of one series in s. Native histograms stay raw and
+// are counted.
+func (d *Driver) foldSeries(it chunkenc.Iterator, s span) error {
 	d.folder.Reset()
 	n := 0
+	defer func() { d.m.samples.Add(float64(n)) }()
 	for {
-		switch it.Next() {
-		case chunkenc.ValFloat:
-			d.folder.Add(it.At())
-			n++
-		case chunkenc.ValHistogram, chunkenc.ValFloatHistogram:
-			d.m.histograms.Inc()
-		case chunkenc.ValNone:
-			d.m.samples.Add(float64(n))
+		kind := it.Next()
+		if kind == chunkenc.ValNone {
 			return it.Err()
+		}
+		if kind != chunkenc.ValFloat {
+			if t := it.AtT(); t >= s.from && t < s.to {
+				d.m.histograms.Inc()
+			}
+			continue
+		}
+		t, v := it.At()
+		if t >= s.to {
+			return nil
+		}
+		if t >= s.from {
+			d.folder.Add(t, v)
+			n++
 		}
 	}
 }
