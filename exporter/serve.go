@@ -44,6 +44,7 @@ func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log
 	if err != nil {
 		return err
 	}
+	limit := limitMemory(cfg) // before there is garbage
 	e, err := join(cfg, specs, log)
 	if err != nil {
 		if ln != nil {
@@ -51,7 +52,6 @@ func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log
 		}
 		return err
 	}
-	limit := limitMemory(cfg)
 	logConfig(log, cfg, specs, e.session, limit)
 
 	var g run.Group
