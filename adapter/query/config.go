@@ -15,6 +15,9 @@ import (
 )
 
 // Raw is what a query needs of the store of raw samples. *store.Raw satisfies it.
+// Native histograms are not folded, so that where buckets are read, raw samples are
+// searched for series that have none too. A Raw that also has a method
+// NativeHistograms() bool spares that while it says false.
 type Raw interface {
 	storage.Queryable
 	storage.ChunkQueryable

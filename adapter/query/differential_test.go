@@ -17,6 +17,7 @@ import (
 // Expressions whose ranges are whole windows give the same over expired tiers as
 // over raw samples kept for ever: offsets, @, subqueries, joins and all.
 func TestExpressionsEqualRaw(t *testing.T) {
+	t.Parallel()
 	exprs := []string{
 		`sum(rate(counter_total[30m]))`,
 		`max_over_time(gauge[1h] offset 1h)`,
@@ -80,6 +81,7 @@ func steady(h history, from, to, period int64, rate float64, instance string) {
 // Steps and ranges that are no whole windows are answered in proportion: what a
 // steady series gives stays steady, across every seam.
 func TestUnalignedIsSteady(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	steady(h, base, base+12*hour, second, 10, "a")
 	raw := newRawStore(t, h)
@@ -139,6 +141,7 @@ func TestUnalignedIsSteady(t *testing.T) {
 // A tier that keeps of a gauge no first sample and of a counter no sum still
 // answers everything about both, and says where that is an estimate.
 func TestTypedTier(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	steady(h, base, base+6*hour, second, 10, "a")
 	slope := labels.FromStrings("__name__", "slope")
@@ -196,6 +199,7 @@ func TestTypedTier(t *testing.T) {
 
 // T10: three devices, gauges of 10, 20 and 30 at 1 Hz for three hours.
 func TestThreeDevices(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	for i, v := range []float64{10, 20, 30} {
 		steady(h, base, base+3*hour, second, v, fmt.Sprint(i))
@@ -222,6 +226,7 @@ func TestThreeDevices(t *testing.T) {
 
 // T11: a gauge of 0 with one sample of 950, and one single low, in an hour.
 func TestSpikeInEveryTier(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	x, y := labels.FromStrings("__name__", "x"), labels.FromStrings("__name__", "y")
 	for at := base; at < base+3*hour; at += 100 {
@@ -247,6 +252,7 @@ func TestSpikeInEveryTier(t *testing.T) {
 
 // T12: a range of four seconds over times of which only coarse buckets are left.
 func TestShortRangeOnOldData(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	steady(h, base, base+4*hour, second, 37, "a")
 	for _, res := range []int64{5 * minute, hour} {
@@ -280,6 +286,7 @@ func TestShortRangeOnOldData(t *testing.T) {
 
 // Functions that buckets cannot answer say so, by name; exact ones say nothing.
 func TestWarnings(t *testing.T) {
+	t.Parallel()
 	h := history{}
 	steady(h, base, base+4*hour, second, 5, "a")
 	a := newTestAPI(t, newRawStore(t, history{}), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 4*hour})

@@ -188,6 +188,7 @@ func near(eps float64) cmp.Option {
 
 // Aligned ranges over one tier are what the raw samples of [t-r, t) give.
 func TestOneTierIsExact(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(seed(t), 1))
 	for round := range 4 {
 		h := makeHistory(r, 12*hour, true)
@@ -236,6 +237,7 @@ func resultLabels(fn string, lset labels.Labels) string {
 // Ranges that span tiers are what the raw samples give, wherever the seams are:
 // the hourly tier lags, the 5-minute tier lags less, and raw and 5m have expired.
 func TestSeamsAreExact(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(seed(t), 2))
 	for round := range 6 {
 		h := makeHistory(r, 12*hour, false)
@@ -279,6 +281,7 @@ func TestSeamsAreExact(t *testing.T) {
 // An instant query takes the ends of its range from finer tiers, and so equals the
 // answer of raw samples for any time and range.
 func TestInstantEqualsRaw(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(seed(t), 3))
 	h := makeHistory(r, 12*hour, true)
 	raw := newRawStore(t, h)

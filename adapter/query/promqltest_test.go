@@ -34,11 +34,13 @@ func newScripted(t testing.TB) storage.Storage {
 
 // Prometheus' own PromQL scripts, unchanged, against raw samples.
 func TestBuiltinScriptsOnRaw(t *testing.T) {
+	t.Parallel()
 	promqltest.RunBuiltinTestsWithStorage(t, testEngine(t, false), newScripted)
 }
 
 // The same with every selector rewritten as if it read buckets too: evaluation
 // times, offsets, @ and subqueries must be followed exactly.
 func TestBuiltinScriptsRewritten(t *testing.T) {
+	t.Parallel()
 	promqltest.RunBuiltinTestsWithStorage(t, testEngine(t, true), newScripted)
 }

@@ -34,6 +34,12 @@ func newQueryable(c Config) *Queryable {
 
 func (q *Queryable) tiers() *Queryable { return q }
 
+// histograms reports whether there may be native histograms.
+func (q *Queryable) histograms() bool {
+	h, ok := q.raw.(interface{ NativeHistograms() bool })
+	return !ok || h.NativeHistograms()
+}
+
 // sources looks at what each source holds now.
 func (q *Queryable) sources() []source {
 	out := []source{{res: 1, from: q.raw.MinTime(), to: math.MaxInt64}}

@@ -70,6 +70,20 @@ var errReserved = errors.New("the label \"" + reservedLabel + "\" is reserved")
 type joined struct {
 	lset  labels.Labels
 	parts [][]storage.Series // by stretch, then by column; nil where there is nothing
+	// unfolded are raw samples in stretches of buckets that do not have the series:
+	// native histograms. Nil where there are none.
+	unfolded []storage.Series
+}
+
+// raw is what the series has of stretch i as raw samples, if anything.
+func (p *joined) raw(i int, st stretch) storage.Series {
+	switch {
+	case p.parts[i] == nil && p.unfolded != nil:
+		return p.unfolded[i]
+	case p.parts[i] != nil && st.src == rawSource:
+		return p.parts[i][0]
+	}
+	return nil
 }
 
 // joiner collects joined series.
@@ -145,6 +159,11 @@ func (q *querier) selectPlanned(ctx context.Context, s *selector, ms []*labels.M
 			}
 		}
 	}
+	w, err := q.pullUnfolded(ctx, j, s, ms)
+	warns.Merge(w)
+	if err != nil {
+		return nil, warns, err
+	}
 	list := j.sorted()
 	for i, st := range s.stretches {
 		if slices.ContainsFunc(list, func(p *joined) bool { return p.parts[i] != nil }) {
@@ -156,6 +175,46 @@ func (q *querier) selectPlanned(ctx context.Context, s *selector, ms []*labels.M
 		out[i] = &plannedSeries{joined: p, ctx: ctx, sel: s, plan: q.plan, q: q}
 	}
 	return out, warns, nil
+}
+
+// pullUnfolded adds the raw samples of series that the buckets of a stretch do not
+// have.
+func (q *querier) pullUnfolded(ctx context.Context, j *joiner, s *selector, ms []*labels.Matcher) (annotations.Annotations, error) {
+	var warns annotations.Annotations
+	if !q.plan.opts.allowed(q.srcs)(rawSource) || !q.q.histograms() {
+		return nil, nil
+	}
+	for i, st := range s.stretches {
+		from := max(st.from, q.srcs[rawSource].from)
+		if st.src == rawSource || from >= st.to {
+			continue
+		}
+		sub, err := q.open(rawSource, from, st.to-1, store.Value, 0)
+		if err != nil {
+			return warns, err
+		}
+		set := sub.Select(ctx, true, &storage.SelectHints{Start: from, End: st.to - 1, Func: s.fn, Range: s.rng, Step: s.grid.step}, ms...)
+		used := false
+		for set.Next() {
+			p := j.get(set.At().Labels())
+			if p.parts[i] != nil {
+				continue
+			}
+			if p.unfolded == nil {
+				p.unfolded = make([]storage.Series, len(p.parts))
+			}
+			p.unfolded[i] = set.At()
+			used = true
+		}
+		warns.Merge(set.Warnings())
+		if set.Err() != nil {
+			return warns, set.Err()
+		}
+		if used {
+			q.plan.read(s, stretch{src: rawSource})
+		}
+	}
+	return warns, nil
 }
 
 // selectPlain reads for those who are not planned: the series API, remote read,

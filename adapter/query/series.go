@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
@@ -50,11 +51,9 @@ func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 	var parts []chunkenc.Iterator
 	for i, cols := range s.parts {
 		st := s.sel.stretches[i]
-		switch {
-		case cols == nil:
-		case st.src == rawSource:
-			parts = append(parts, bound(cols[0].Iterator(nil), st))
-		default:
+		if raw := s.raw(i, st); raw != nil {
+			parts = append(parts, bound(raw.Iterator(nil), st))
+		} else if cols != nil {
 			parts = append(parts, s.bucketIterator(cols, st))
 		}
 	}
@@ -64,21 +63,33 @@ func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 // bucketIterator gives the samples that stand for the buckets of a stretch.
 func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunkenc.Iterator {
 	res := s.plan.srcs[st.src].res
+	// Evaluation times that lie in buckets each cost a sample.
+	if s.sel.grid.n() > int64(s.plan.q.maxSamples) {
+		return &listIterator{err: promql.ErrTooManySamples("selector over " + s.plan.q.names[st.src] + " buckets"), i: -1}
+	}
+	list, err := s.bucketSamples(cols, st, res)
+	return &listIterator{list: list, err: err, i: -1}
+}
+
+func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int64) ([]sample, error) {
 	if len(s.sel.cols) > 1 {
 		bs, err := readBuckets(s.sel.cols, cols, res)
-		if s.sel.linear {
-			return &listIterator{list: lines(bs, s.sel, res), err: err, i: -1}
+		if err != nil {
+			return nil, err
 		}
-		return &listIterator{list: spread(s.firsts(bs, st, res), s.sel, res), err: err, i: -1}
+		if s.sel.linear {
+			return lines(bs, s.sel, res), nil
+		}
+		return spread(s.firsts(bs, st, res), s.sel, res), nil
 	}
 	points, err := readColumn(cols[0], res)
 	if err != nil {
-		return &listIterator{err: err, i: -1}
+		return nil, err
 	}
 	if s.sel.shape == asInstants {
-		return &listIterator{list: instants(points, s.sel, st, res), i: -1}
+		return instants(points, s.sel, st, res), nil
 	}
-	return &listIterator{list: spread(points, s.sel, res), i: -1}
+	return spread(points, s.sel, res), nil
 }
 
 // sample is one float sample.

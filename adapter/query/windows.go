@@ -26,7 +26,7 @@ type windows struct {
 	next int64 // number of the evaluation time to compute next
 
 	parts []part
-	raw   func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector // Prometheus' function
+	call  func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector // Prometheus' function
 
 	t    int64
 	kind chunkenc.ValueType
@@ -48,23 +48,24 @@ func newWindows(s *plannedSeries) *windows {
 	w := &windows{ctx: s.ctx, s: s, sel: s.sel}
 	for i, cols := range s.parts {
 		st := s.sel.stretches[i]
-		switch {
-		case cols == nil:
-		case st.src == rawSource:
-			w.parts = append(w.parts, part{raw: newRawPart(s, bound(cols[0].Iterator(nil), st))})
-		default:
-			res := s.plan.srcs[st.src].res
-			bs, err := readBuckets(s.sel.cols, cols, res)
-			if err == nil && slices.Contains(s.sel.cols, store.Sum) {
-				err = s.estimateSums(bs, st, res)
-			}
-			if err != nil {
-				w.err = err
-			}
-			w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res}, src: st.src})
+		if raw := s.raw(i, st); raw != nil {
+			w.parts = append(w.parts, part{raw: newRawPart(s, bound(raw.Iterator(nil), st))})
+			continue
 		}
+		if cols == nil {
+			continue
+		}
+		res := s.plan.srcs[st.src].res
+		bs, err := readBuckets(s.sel.cols, cols, res)
+		if err == nil && slices.Contains(s.sel.cols, store.Sum) {
+			err = s.estimateSums(bs, st, res)
+		}
+		if err != nil {
+			w.err = err
+		}
+		w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res}, src: st.src})
 	}
-	w.raw = w.rawFunction()
+	w.call = w.rawFunction()
 	return w
 }
 
@@ -181,7 +182,7 @@ func (w *windows) computeRaw(t int64, last *rawPart) bool {
 			}
 		}
 	}
-	out := w.raw(promql.Matrix{{Metric: w.s.lset, Floats: floats, Histograms: hists}}, starts, t)
+	out := w.call(promql.Matrix{{Metric: w.s.lset, Floats: floats, Histograms: hists}}, starts, t)
 	if len(out) == 0 {
 		return false
 	}
