@@ -8,7 +8,7 @@ import (
 var arpEntries = Metric{Name: "node_arp_entries", Type: Gauge, Help: "ARP entries by device"}
 
 type arpRow struct {
-	slot int32
+	slot int32 // slot + 1; 0 is left out
 	n    int64 // entries so far in this read
 }
 
@@ -17,6 +17,7 @@ type arpRow struct {
 type arp struct {
 	*file
 	faults faults
+	filter filter
 	rows   *table[arpRow]
 }
 
@@ -28,7 +29,8 @@ func newArp(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &arp{file: f, faults: newFaults(env, "arp"), rows: newTable[arpRow](maxInterfaces)}, nil
+	return &arp{file: f, faults: newFaults(env, "arp"), filter: env.filter("arp.device", ""),
+		rows: newTable[arpRow](maxInterfaces)}, nil
 }
 
 func (s *arp) Read(out *Out) error {
@@ -60,10 +62,15 @@ func (s *arp) parse(out *Out, text []byte) error {
 			s.faults.badRow(out, line)
 		}
 	}
-	s.rows.end(func(r *arpRow) { out.Clear(int(r.slot)) })
+	s.rows.end(func(r *arpRow) {
+		if r.slot > 0 {
+			out.Clear(int(r.slot - 1))
+		}
+	})
 	for _, i := range s.rows.order {
-		r := &s.rows.rows[i].row
-		out.Set(int(r.slot), r.n)
+		if r := &s.rows.rows[i].row; r.slot > 0 {
+			out.Set(int(r.slot-1), r.n)
+		}
 	}
 	return nil
 }
@@ -81,8 +88,8 @@ func (s *arp) count(out *Out, device []byte) {
 		s.faults.refused(out, state, device)
 		return
 	}
-	if state == rowNew {
-		r.slot = int32(out.Add(&arpEntries, Label{"device", label(device)}))
+	if state == rowNew && !s.filter.ignores(label(device)) {
+		r.slot = int32(out.Add(&arpEntries, Label{"device", label(device)})) + 1
 	}
 	r.n = 1
 }

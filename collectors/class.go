@@ -19,6 +19,8 @@ type class struct {
 	info  *Metric
 	texts []string
 	skip  func(name []byte) bool // may be nil
+	// ignored is the option that says which devices are left out, or empty.
+	ignored string
 }
 
 // classNum is a file that is one number.
@@ -28,25 +30,28 @@ type classNum struct {
 }
 
 type classRow struct {
-	device string
-	nums   []numAttr
-	texts  []attr
-	last   []byte // the texts that the info series was made of
-	info   infoSet
+	device  string
+	ignored bool
+	nums    []numAttr
+	texts   []attr
+	last    []byte // the texts that the info series was made of
+	info    infoSet
 }
 
 // classSource reads the devices of a class. An attribute that a device does not have
 // is absent.
 type classSource struct {
-	class *class
-	dir   dir
-	rows  *table[classRow]
-	buf   [attrBytes]byte
-	now   []byte
+	class  *class
+	filter filter
+	dir    dir
+	rows   *table[classRow]
+	buf    [attrBytes]byte
+	now    []byte
 }
 
 func newClassSource(env Env, c *class) (Source, error) {
 	s := &classSource{class: c, dir: newDir(filepath.Join(env.Sysfs, c.dir)), rows: newTable[classRow](maxClassDevices)}
+	s.filter.exclude = env.option(c.ignored, "")
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)
 	}
@@ -68,8 +73,11 @@ func (s *classSource) Read(out *Out) error {
 		}
 		if state == rowNew {
 			r.init(s.class, filepath.Join(s.dir.path, string(name)), label(name))
+			r.ignored = s.filter.ignores(r.device)
 		}
-		s.device(out, r)
+		if !r.ignored {
+			s.device(out, r)
+		}
 	})
 	s.rows.end(func(r *classRow) {
 		for i := range r.nums {

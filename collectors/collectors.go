@@ -83,6 +83,9 @@ type Env struct {
 	Rootfs string // usually /
 	// TextfileDirs are the directories, or patterns of them, with *.prom files.
 	TextfileDirs []string
+	// Options are the values of options that were given, by name (see Options). They
+	// must have passed CheckOptions.
+	Options map[string]string
 	// ContainerNetwork allows sources of the network to report a container's own.
 	ContainerNetwork bool
 	Logger           *slog.Logger

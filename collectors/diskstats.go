@@ -5,20 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 )
+
+// diskExclude matches the devices that are left out: node_exporter's own default.
+const diskExclude = `^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`
 
 const (
 	// sectorBytes is the unit of sectors in diskstats, whatever the device's own is.
 	sectorBytes = 512
 	maxDisks    = 1024
 )
-
-// diskPattern matches the devices that are left out: node_exporter's own default.
-func diskPattern() *regexp.Regexp {
-	return regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
-}
 
 // diskMetrics are the columns behind the name (diskstats_show in block/genhd.c):
 // 11 up to Linux 4.17, 15 with discards since 4.18, 17 with flushes since 5.5.
@@ -72,11 +69,11 @@ type diskRow struct {
 
 type diskstats struct {
 	*file
-	faults  faults
-	exclude *regexp.Regexp
-	rows    *table[diskRow]
-	block   string // the directory /sys/block
-	udev    string // the directory of udev's records
+	faults faults
+	filter filter
+	rows   *table[diskRow]
+	block  string // the directory /sys/block
+	udev   string // the directory of udev's records
 }
 
 func newDiskstats(env Env) (Source, error) {
@@ -85,7 +82,7 @@ func newDiskstats(env Env) (Source, error) {
 		return nil, err
 	}
 	return &diskstats{file: f, faults: newFaults(env, "diskstats"),
-		exclude: diskPattern(), rows: newTable[diskRow](maxDisks),
+		filter: env.filter("diskstats.device", diskExclude), rows: newTable[diskRow](maxDisks),
 		block: filepath.Join(env.Sysfs, "block"),
 		udev:  filepath.Join(env.Rootfs, "run/udev/data")}, nil
 }
@@ -132,7 +129,7 @@ func (s *diskstats) row(out *Out, line []byte, whole bool) {
 	}
 	if state == rowNew {
 		r.name = label(line[start:end])
-		r.ignored = s.exclude.Match(line[start:end])
+		r.ignored = s.filter.ignores(r.name)
 	}
 	if r.ignored {
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ type filesystem struct {
 	*file
 	faults        faults
 	root          string
-	mounts, types *regexp.Regexp
+	mounts, types filter
 	rows          *table[mountRow]
 	key           []byte
 	patience      *time.Timer
@@ -76,7 +75,7 @@ func newFilesystem(env Env) (Source, error) {
 		root = "/"
 	}
 	s := &filesystem{file: f, faults: newFaults(env, "filesystem"), root: root,
-		mounts: regexp.MustCompile(mountsExclude), types: regexp.MustCompile(typesExclude),
+		mounts: env.filter("filesystem.mount-points", mountsExclude), types: env.filter("filesystem.fs-types", typesExclude),
 		rows: newTable[mountRow](4 * maxMounts), patience: time.NewTimer(time.Hour), statfs: statfs}
 	s.patience.Stop()
 	return s, nil
@@ -128,7 +127,7 @@ func (s *filesystem) parse(out *Out, text []byte) {
 		}
 		if state == rowNew {
 			r.init(m, s.root)
-			r.ignored = s.mounts.MatchString(r.mountpoint) || s.types.MatchString(r.fstype)
+			r.ignored = s.mounts.ignores(r.mountpoint) || s.types.ignores(r.fstype)
 		}
 		if r.ignored {
 			continue

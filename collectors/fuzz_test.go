@@ -88,7 +88,7 @@ func FuzzMeminfo(f *testing.F) {
 func FuzzVmstat(f *testing.F) {
 	fuzzSource(f, "proc/vmstat", func() (Source, func(*Out, []byte) error) {
 		s := &vmstat{file: &file{fd: -1}, faults: newFaults(Env{}, "vmstat"),
-			fields: vmstatPattern(), rows: newTable[fieldRow](64)}
+			fields: pattern(vmstatFields), rows: newTable[fieldRow](64)}
 		return s, s.parse
 	})
 }
@@ -96,7 +96,7 @@ func FuzzVmstat(f *testing.F) {
 func FuzzDiskstats(f *testing.F) {
 	fuzzSource(f, "proc/diskstats", func() (Source, func(*Out, []byte) error) {
 		s := &diskstats{file: &file{fd: -1}, faults: newFaults(Env{}, "diskstats"),
-			exclude: diskPattern(), rows: newTable[diskRow](64)}
+			filter: filter{exclude: pattern(diskExclude)}, rows: newTable[diskRow](64)}
 		return s, func(out *Out, text []byte) error { s.parse(out, text); return nil }
 	})
 }
@@ -157,7 +157,7 @@ func FuzzDirectoryEntries(f *testing.F) {
 func FuzzNetstat(f *testing.F) {
 	fuzzSource(f, "proc/net/snmp", func() (Source, func(*Out, []byte) error) {
 		s := &netstat{pairs: [2]*file{{fd: -1}, {fd: -1}}, six: &file{fd: -1}, faults: newFaults(Env{}, "netstat"),
-			fields: netstatPattern(), sixRows: newTable[fieldRow](64)}
+			fields: pattern(netstatFields), sixRows: newTable[fieldRow](64)}
 		rows := newTable[netstatRow](64)
 		return s, func(out *Out, text []byte) error { s.parsePairs(out, rows, text); return nil }
 	})
@@ -166,7 +166,7 @@ func FuzzNetstat(f *testing.F) {
 func FuzzSnmp6(f *testing.F) {
 	fuzzSource(f, "proc/net/snmp6", func() (Source, func(*Out, []byte) error) {
 		s := &netstat{pairs: [2]*file{{fd: -1}, {fd: -1}}, six: &file{fd: -1}, faults: newFaults(Env{}, "netstat"),
-			fields: netstatPattern(), sixRows: newTable[fieldRow](64)}
+			fields: pattern(netstatFields), sixRows: newTable[fieldRow](64)}
 		return s, func(out *Out, text []byte) error { s.parseSix(out, text); return nil }
 	})
 }

@@ -15,6 +15,7 @@ const maxSensors = 4096
 type hwmon struct {
 	dir    dir
 	faults faults
+	filter [2]filter        // of chips, of sensors
 	chips  *table[struct{}] // the directories at the last read
 	files  []hwmonFile
 	slots  map[string]int32 // every series that ever was, by its name
@@ -32,7 +33,8 @@ type hwmonFile struct {
 
 func newHwmon(env Env) (Source, error) {
 	s := &hwmon{dir: newDir(filepath.Join(env.Sysfs, "class/hwmon")), faults: newFaults(env, "hwmon"),
-		chips: newTable[struct{}](maxSensors), slots: map[string]int32{}}
+		chips: newTable[struct{}](maxSensors), slots: map[string]int32{},
+		filter: [2]filter{env.filter("hwmon.chip", ""), env.filter("hwmon.sensor", "")}}
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)
 	}
@@ -93,7 +95,9 @@ func (s *hwmon) scan(out *Out) {
 		names = append(names, s.chips.rows[i].key)
 	}
 	for _, c := range hwmonChips(s.dir.path, names) {
-		s.chip(out, c)
+		if !s.filter[0].ignores(c.label) {
+			s.chip(out, c)
+		}
 	}
 }
 
@@ -104,6 +108,9 @@ func (s *hwmon) chip(out *Out, c hwmonChip) {
 	}
 	for _, sensor := range hwmonSensors(c.dir) {
 		name := sensor.name()
+		if s.filter[1].ignores(c.label + ";" + name) {
+			continue
+		}
 		if text, ok := sensor.files["label"]; ok {
 			b, _ := newAttr(text).read(s.buf[:])
 			sensor.label = label(b)

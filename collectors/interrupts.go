@@ -43,6 +43,7 @@ func (s *interrupts) newMatrix(env Env) matrix {
 		faults:    newFaults(env, "interrupts"),
 		metric:    &interruptsTotal,
 		hideZeros: true,
+		filter:    env.filter("interrupts.name", ""),
 		labels:    interruptLabels,
 		odd:       s.single,
 		rows:      newTable[matrixRow](maxIRQs),

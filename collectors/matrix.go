@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // maxMatrixSeries bounds what a matrix exports: 300 interrupts on 128 CPUs fit.
@@ -25,6 +26,7 @@ type matrix struct {
 	// labels returns the labels of a row but for the CPU. It is called once for
 	// each row.
 	labels func(name, tail []byte) []Label
+	filter filter
 	// odd takes rows with fewer numbers than CPUs and no text behind them, and tells
 	// whether it knows the row.
 	odd func(out *Out, name []byte, v uint64) bool
@@ -42,6 +44,7 @@ type matrixRow struct {
 	labels     []Label // without the CPU
 	slots      []int32 // by index in cpus; slot + 1
 	moved      bool
+	ignored    bool
 }
 
 func (m *matrix) parse(out *Out, text []byte) error {
@@ -132,6 +135,9 @@ func (m *matrix) row(out *Out, line []byte, whole bool) (hidden bool) {
 		m.faults.refused(out, state, line)
 		return false
 	}
+	if r.ignored {
+		return false
+	}
 	if !r.moved {
 		if m.hideZeros && allZero(m.vals) {
 			return true
@@ -156,6 +162,7 @@ func (m *matrix) find(name, tail []byte) (*matrixRow, rowState) {
 	}
 	if state == rowNew {
 		r.labels = m.labels(name, tail)
+		r.ignored = m.filter.ignores(filterName(r.labels))
 	}
 	r.name = append(r.name[:0], name...)
 	r.tail = append(r.tail[:0], tail...)
@@ -186,6 +193,15 @@ func (r *matrixRow) clear(out *Out) {
 			out.Clear(int(slot - 1))
 		}
 	}
+}
+
+// filterName is what a row is filtered by: the values of its labels.
+func filterName(labels []Label) string {
+	values := make([]string, len(labels))
+	for i, l := range labels {
+		values[i] = l.Value
+	}
+	return strings.Join(values, ";")
 }
 
 func allZero(vals []uint64) bool {

@@ -60,26 +60,29 @@ func netclassCounter(name string) Metric {
 }
 
 type netclassRow struct {
-	device string
-	nums   [len(netclassFields)]numAttr
-	texts  [len(netclassTexts)]attr
-	up     numAttr
-	last   []byte // the texts that the info series was made of
-	info   infoSet
+	device  string
+	ignored bool
+	nums    [len(netclassFields)]numAttr
+	texts   [len(netclassTexts)]attr
+	up      numAttr
+	last    []byte // the texts that the info series was made of
+	info    infoSet
 }
 
 type netclass struct {
-	dir  dir
-	rows *table[netclassRow]
-	buf  [attrBytes]byte
-	now  []byte // texts of the device being read
+	dir    dir
+	filter filter
+	rows   *table[netclassRow]
+	buf    [attrBytes]byte
+	now    []byte // texts of the device being read
 }
 
 func newNetclass(env Env) (Source, error) {
 	if err := hostNet(env); err != nil {
 		return nil, err
 	}
-	s := &netclass{dir: newDir(filepath.Join(env.Sysfs, "class/net")), rows: newTable[netclassRow](maxInterfaces)}
+	s := &netclass{dir: newDir(filepath.Join(env.Sysfs, "class/net")), rows: newTable[netclassRow](maxInterfaces),
+		filter: filter{exclude: env.option("netclass.ignored-devices", "")}}
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)
 	}
@@ -101,8 +104,11 @@ func (s *netclass) Read(out *Out) error {
 		}
 		if state == rowNew {
 			r.init(filepath.Join(s.dir.path, string(name)), label(name))
+			r.ignored = s.filter.ignores(r.device)
 		}
-		s.device(out, r)
+		if !r.ignored {
+			s.device(out, r)
+		}
 	})
 	s.rows.end(func(r *netclassRow) { r.clear(out) })
 	if err != nil {

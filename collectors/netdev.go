@@ -27,14 +27,16 @@ func netdevMetric(key string) Metric {
 }
 
 type netdevRow struct {
-	name  string
-	slots [len(netdevMetrics)]int32
-	guard [len(netdevMetrics)]stepGuard
+	name    string
+	ignored bool
+	slots   [len(netdevMetrics)]int32
+	guard   [len(netdevMetrics)]stepGuard
 }
 
 type netdev struct {
 	*file
 	faults faults
+	filter filter
 	rows   *table[netdevRow]
 }
 
@@ -58,7 +60,8 @@ func newNetdev(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &netdev{file: f, faults: newFaults(env, "netdev"), rows: newTable[netdevRow](maxInterfaces)}, nil
+	return &netdev{file: f, faults: newFaults(env, "netdev"), filter: env.filter("netdev.device", ""),
+		rows: newTable[netdevRow](maxInterfaces)}, nil
 }
 
 func (s *netdev) Read(out *Out) error {
@@ -109,7 +112,13 @@ func (s *netdev) row(out *Out, line []byte) {
 		return
 	}
 	if state == rowNew {
-		r.add(out, label(name))
+		r.name = label(name)
+		if r.ignored = s.filter.ignores(r.name); !r.ignored {
+			r.add(out)
+		}
+	}
+	if r.ignored {
+		return
 	}
 	for i := range v {
 		if state != rowSame {
@@ -121,14 +130,16 @@ func (s *netdev) row(out *Out, line []byte) {
 	}
 }
 
-func (r *netdevRow) add(out *Out, name string) {
-	r.name = name
+func (r *netdevRow) add(out *Out) {
 	for i := range netdevMetrics {
-		r.slots[i] = int32(out.Add(&netdevMetrics[i], Label{"device", name}))
+		r.slots[i] = int32(out.Add(&netdevMetrics[i], Label{"device", r.name}))
 	}
 }
 
 func (r *netdevRow) clear(out *Out) {
+	if r.ignored {
+		return
+	}
 	for _, slot := range r.slots {
 		out.Clear(int(slot))
 	}

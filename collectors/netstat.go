@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// netstatPattern matches the fields that are exported: node_exporter's own default.
-func netstatPattern() *regexp.Regexp {
-	return regexp.MustCompile("^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|" +
-		"Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|" +
-		"Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|" +
-		"Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$")
-}
+// netstatFields matches the fields that are exported: node_exporter's own default.
+const netstatFields = "^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|" +
+	"Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|" +
+	"Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|" +
+	"Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$"
 
 // maxProtocols is far more than kernels have in one file.
 const maxProtocols = 64
@@ -46,7 +44,7 @@ func newNetstat(env Env) (Source, error) {
 		pairs: [2]*file{laterFile(procNet(env, "snmp"), 4<<10, false),
 			laterFile(procNet(env, "netstat"), 8<<10, false)},
 		six:    laterFile(procNet(env, "snmp6"), 8<<10, false),
-		faults: newFaults(env, "netstat"), fields: netstatPattern(),
+		faults: newFaults(env, "netstat"), fields: env.option("netstat.fields", netstatFields),
 		protocols: [2]*table[netstatRow]{newTable[netstatRow](maxProtocols), newTable[netstatRow](maxProtocols)},
 		sixRows:   newTable[fieldRow](maxFields),
 	}
@@ -125,7 +123,7 @@ func (r *netstatRow) columns(out *Out, fields *regexp.Regexp, names []byte, colo
 	for start, end := field(names, colon+1); start < end && len(r.slots) < maxFields; start, end = field(names, end) {
 		name := label(names[start:end])
 		slot, known := r.byName[name]
-		if !known && fields.MatchString(protocol+"_"+name) {
+		if !known && fields != nil && fields.MatchString(protocol+"_"+name) {
 			slot = int32(out.Add(netstatMetric(protocol, name))) + 1
 			r.byName[name] = slot
 		}
@@ -181,7 +179,7 @@ func (s *netstat) parseSix(out *Out, text []byte) {
 		}
 		if state == rowNew {
 			protocol, name, ok := strings.Cut(label(line[start:end]), "6")
-			if ok && s.fields.MatchString(protocol+"6_"+name) {
+			if ok && s.fields != nil && s.fields.MatchString(protocol+"6_"+name) {
 				r.slot = int32(out.Add(netstatMetric(protocol+"6", name))) + 1
 			}
 		}

@@ -25,11 +25,15 @@ var slabMetrics = [...]Metric{
 // control group or mount.
 const maxSlabs = 2048
 
-type slabRow struct{ slots [len(slabMetrics)]int32 }
+type slabRow struct {
+	slots   [len(slabMetrics)]int32
+	ignored bool
+}
 
 type slabinfo struct {
 	*file
 	faults faults
+	filter filter
 	rows   *table[slabRow]
 }
 
@@ -38,7 +42,8 @@ func newSlabinfo(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &slabinfo{file: f, faults: newFaults(env, "slabinfo"), rows: newTable[slabRow](maxSlabs)}, nil
+	return &slabinfo{file: f, faults: newFaults(env, "slabinfo"), filter: env.filter("slabinfo.slabs", ""),
+		rows: newTable[slabRow](maxSlabs)}, nil
 }
 
 func (s *slabinfo) Read(out *Out) error {
@@ -64,7 +69,9 @@ func (s *slabinfo) parse(out *Out, text []byte) error {
 	}
 	s.rows.end(func(r *slabRow) {
 		for _, slot := range r.slots {
-			out.Clear(int(slot))
+			if !r.ignored {
+				out.Clear(int(slot))
+			}
 		}
 	})
 	return nil
@@ -95,6 +102,12 @@ func (s *slabinfo) row(out *Out, line []byte) {
 			s.faults.overflow(out, line)
 		}
 		return // caches of one name are there more than once
+	}
+	if state == rowNew {
+		r.ignored = s.filter.ignores(label(name))
+	}
+	if r.ignored {
+		return
 	}
 	if state == rowNew {
 		for i := range slabMetrics {

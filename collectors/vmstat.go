@@ -6,10 +6,8 @@ import (
 	"regexp"
 )
 
-// vmstatPattern matches the fields that are exported: node_exporter's own default.
-func vmstatPattern() *regexp.Regexp {
-	return regexp.MustCompile("^(oom_kill|pgpg|pswp|pg.*fault).*")
-}
+// vmstatFields matches the fields that are exported: node_exporter's own default.
+const vmstatFields = "^(oom_kill|pgpg|pswp|pg.*fault).*"
 
 type vmstat struct {
 	*file
@@ -24,7 +22,7 @@ func newVmstat(env Env) (Source, error) {
 		return nil, err
 	}
 	return &vmstat{file: f, faults: newFaults(env, "vmstat"),
-		fields: vmstatPattern(), rows: newTable[fieldRow](maxFields)}, nil
+		fields: env.option("vmstat.fields", vmstatFields), rows: newTable[fieldRow](maxFields)}, nil
 }
 
 func (s *vmstat) Read(out *Out) error {
@@ -62,7 +60,7 @@ func (s *vmstat) row(out *Out, line []byte) {
 		s.faults.refused(out, state, line)
 		return
 	}
-	if state == rowNew && s.fields.Match(line[start:end]) {
+	if state == rowNew && s.fields != nil && s.fields.Match(line[start:end]) {
 		r.slot = int32(out.Add(vmstatMetric(label(line[start:end])))) + 1
 	}
 	if r.slot == 0 {
