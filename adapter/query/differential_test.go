@@ -166,7 +166,7 @@ func TestTypedTier(t *testing.T) {
 		"resets(slope[1h])":                                {0, 0, true},
 		"resets(c_total[1h])":                              {0, 0, false},
 		"count_over_time(c_total[1h])":                     {3600, 1, false},
-		"avg_over_time(x[1h])":                             {10, 0, false},
+		"avg_over_time(x[1h])":                             {10, 1e-9, false},
 		"avg_over_time(c_total[1h])-c_total":               {-18000, 3010, true},
 		"sum_over_time(c_total[1h])/3600 - c_total":        {-18000, 3010, true},
 		"first_over_time(slope[1h]) - (time()-1692000000)": {-3600, 301, true},

@@ -241,7 +241,7 @@ func (s *selector) suits(res int64) bool {
 	switch {
 	case s.rng == 0 && s.grid.step == 0, s.wantRaw:
 		return false
-	case s.rng > 0 && s.rng/s.minBuckets < res:
+	case s.rng > 0 && s.rng/s.minBuckets < res && !(s.exactAt(res) && !s.inexact):
 		return false
 	}
 	step := s.grid.step

@@ -1,0 +1,60 @@
+package query
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// A series that ended ends in every tier; one that came back is back; and a hole
+// stays a hole.
+func TestEndedSeries(t *testing.T) {
+	h := history{}
+	add := func(name string, from, to int64, ended bool) {
+		l := labels.FromStrings("__name__", "x", "name", name)
+		for at := from; at < to; at += 10 * second {
+			h.add(l, sample{base + at, 1})
+		}
+		if ended {
+			h.add(l, sample{base + to, stale})
+		}
+	}
+	add("marked", 0, 62*minute, true)
+	add("unmarked", 0, 62*minute, false)
+	add("back", 0, 62*minute, true)
+	add("back", 81*minute, 120*minute, false)
+	a := newTestAPI(t, newRawStore(t, h), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 120*minute})
+	got := runRange(t, a, withTier(1), "x", base+minute, base+119*minute, minute)
+	in := func(name string) (out []int64) {
+		for at := range got[labels.FromStrings("__name__", "x", "name", name).String()] {
+			out = append(out, (at-base)/minute)
+		}
+		slices.Sort(out)
+		return out
+	}
+	// minutes a to b, without those between the pairs
+	span := func(pairs ...int64) (out []int64) {
+		for i := 0; i < len(pairs); i += 2 {
+			for m := pairs[i]; m <= pairs[i+1]; m++ {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+	for name, want := range map[string][]int64{
+		"marked":   span(1, 64),          // the bucket of minutes 60 to 65 is the last one
+		"unmarked": span(1, 69),          // and a look-back of 5 minutes
+		"back":     span(1, 64, 81, 119), // begins with the bucket of minute 80
+	} {
+		if g := in(name); !slices.Equal(g, want) {
+			t.Errorf("%s: minutes %v, want %v", name, g, want)
+		}
+	}
+	// Nothing is made up in a hole, for a range function neither.
+	for at, v := range runRange(t, a, withTier(1), `count_over_time(x{name="back"}[5m])`, base+5*minute, base+120*minute, 5*minute)[`{name="back"}`] {
+		if m := (at - base) / minute; (m > 65 && m < 85) || v > 30 {
+			t.Errorf("count %v at minute %d", v, m)
+		}
+	}
+}
