@@ -65,6 +65,7 @@ type diskRow struct {
 	columns int // columns of the last read
 	number  [2]uint64
 	info    infoSet
+	udev    diskUdev
 }
 
 type diskstats struct {
@@ -110,6 +111,7 @@ func (s *diskstats) parse(out *Out, text []byte) {
 	s.rows.end(func(r *diskRow) {
 		r.clear(out, 0)
 		r.info.clear(out)
+		r.udev.clear(out)
 	})
 }
 
@@ -141,15 +143,19 @@ func (s *diskstats) row(out *Out, line []byte, whole bool) {
 		}
 		r.clear(out, 0)
 		r.info.clear(out)
+		r.udev.clear(out)
 		return
 	}
 	r.set(out, v[:n])
 	if state != rowSame || r.number != num {
 		r.number = num
-		r.info.set(out, &diskInfo, s.infoLabels(r.name, num))
+		props := readUdev(filepath.Join(s.udev, fmt.Sprintf("b%d:%d", num[0], num[1])))
+		r.info.set(out, &diskInfo, s.infoLabels(r.name, num, props))
+		r.udev.learn(out, r.name, props)
 		return
 	}
 	r.info.keep(out)
+	r.udev.keep(out)
 }
 
 func (r *diskRow) set(out *Out, v []uint64) {
@@ -175,7 +181,7 @@ func (r *diskRow) clear(out *Out, n int) {
 
 // infoLabels are the labels of node_disk_info. What only udev knows is left out
 // where udev does not run, as on routers.
-func (s *diskstats) infoLabels(name string, num [2]uint64) []Label {
+func (s *diskstats) infoLabels(name string, num [2]uint64, u map[string]string) []Label {
 	major, minor := strconv.FormatUint(num[0], 10), strconv.FormatUint(num[1], 10)
 	// A device without a queue does not rotate: node_exporter says 0 as well.
 	rotational := "0"
@@ -184,7 +190,6 @@ func (s *diskstats) infoLabels(name string, num [2]uint64) []Label {
 	if b, err := os.ReadFile(filepath.Join(s.block, dir, "queue/rotational")); err == nil && string(trim(b)) == "1" {
 		rotational = "1"
 	}
-	u := readUdev(filepath.Join(s.udev, fmt.Sprintf("b%s:%s", major, minor)))
 	return []Label{
 		{"device", name}, {"major", major}, {"minor", minor}, {"rotational", rotational},
 		{"path", u["ID_PATH"]}, {"wwn", u["ID_WWN"]}, {"model", u["ID_MODEL"]},

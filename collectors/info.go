@@ -1,10 +1,6 @@
 package collectors
 
-import (
-	"bytes"
-	"os"
-	"slices"
-)
+import "slices"
 
 // maxInfos bounds the label sets that one info metric may go through.
 const maxInfos = 64
@@ -54,21 +50,4 @@ func (s *infoSet) clear(out *Out) {
 		out.Clear(s.known[s.active-1].slot)
 	}
 	s.active = 0
-}
-
-// readUdev reads the properties of a udev record; none where there is no record.
-func readUdev(path string) map[string]string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	props := make(map[string]string)
-	for line := range bytes.SplitSeq(text, []byte{'\n'}) {
-		if prop, ok := bytes.CutPrefix(line, []byte("E:")); ok {
-			if key, value, ok := bytes.Cut(prop, []byte{'='}); ok {
-				props[string(key)] = label(value)
-			}
-		}
-	}
-	return props
 }

@@ -71,3 +71,8 @@ func TestSELinux(t *testing.T) {
 		}
 	}
 }
+
+func FuzzUdev(f *testing.F) {
+	f.Add([]byte("S:disk/x\nE:ID_MODEL=Disk\nE:=\nE:a\n"))
+	f.Fuzz(func(t *testing.T, text []byte) { parseUdev(text) })
+}

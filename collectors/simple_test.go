@@ -7,14 +7,26 @@ import (
 func TestDiskstats(t *testing.T) {
 	tr := newTree(t)
 	tr.write("sys/block/sda/queue/rotational", "1\n")
-	tr.write("run/udev/data/b8:0", "S:disk/x\nE:ID_MODEL=Disk\nE:ID_SERIAL=long\nE:ID_SERIAL_SHORT=short\n")
+	tr.write("run/udev/data/b8:0", "S:disk/x\nE:ID_MODEL=Disk\nE:ID_SERIAL=long\nE:ID_SERIAL_SHORT=short\nE:ID_ATA=1\n"+
+		"E:ID_ATA_ROTATION_RATE_RPM=7200\nE:ID_ATA_WRITE_CACHE=x\nE:ID_FS_TYPE=ext4\nE:ID_FS_UUID=u\nE:DM_NAME=root\nI:1\nE:rubbish\n")
 	full := " 1 2 3 4000 5 6 7 8 9 10 11"
 	tr.write("proc/diskstats", "8 0 sda"+full+"\n8 1 sda1"+full+"\n7 0 loop0"+full+"\n"+
 		"9 0 md0"+full+" 12 13 14 15 16 17 18 19\n"+
 		"10 0 old1 1 2 3 4\n10 1 short 1 2 3 4 5\nx 0 y"+full+"\n11 0 bad 1 2 3 4 5 6 7 8 9 x 11\n12 0\n")
 	p := tr.open("diskstats")
 	got := p.read()
-	want(t, got, "info", map[string]float64{
+	extra := map[string]float64{`node_disk_filesystem_info{device="sda",type="ext4",uuid="u"}`: 1,
+		`node_disk_device_mapper_info{device="sda",name="root"}`: 1, `node_disk_ata_rotation_rate_rpm{device="sda"}`: 7200}
+	want(t, got, "filesystem_info", map[string]float64{`node_disk_filesystem_info{device="sda",type="ext4",uuid="u"}`: 1})
+	want(t, got, "ata", map[string]float64{`node_disk_ata_rotation_rate_rpm{device="sda"}`: 7200})
+	p.out.ClearAll()
+	got = p.read()
+	for name, v := range extra {
+		if got[name] != v {
+			t.Errorf("after a failure: %s is %v, want %v", name, got[name], v)
+		}
+	}
+	want(t, got, "disk_info", map[string]float64{
 		`node_disk_info{device="sda",major="8",minor="0",model="Disk",rotational="1",serial="short"}`: 1,
 		`node_disk_info{device="md0",major="9",minor="0",rotational="0"}`:                             1})
 	want(t, got, "read", map[string]float64{
@@ -25,7 +37,7 @@ func TestDiskstats(t *testing.T) {
 	want(t, got, "discard", map[string]float64{
 		`node_disk_discards_completed_total{device="md0"}`: 12, `node_disk_discards_merged_total{device="md0"}`: 13,
 		`node_disk_discarded_sectors_total{device="md0"}`: 14, `node_disk_discard_time_seconds_total{device="md0"}`: 0.015})
-	p.wantStats(4, 0, 0)
+	p.wantStats(8, 0, 0)
 
 	// The device becomes another, under the same name.
 	tr.write("proc/diskstats", "8 16 sda"+full+"\n")
