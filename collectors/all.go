@@ -8,6 +8,9 @@ const (
 	// deadline is how long a file of the kernel's own may take. They take
 	// microseconds to milliseconds; a second is a fault.
 	deadline = time.Second
+	// slowDeadline is for files that ask hardware, or wait for a lock that is held
+	// while hardware is asked. They are read beside the ticks.
+	slowDeadline = 5 * time.Second
 )
 
 // All returns every source there is, in reading order: those that are read at every
@@ -79,16 +82,16 @@ func All() []Spec {
 		{Name: "time", Enabled: true, Cadence: time.Second, Deadline: deadline, New: newTime,
 			Reason: "clock steps show at a second's resolution; every sample carries the time anyway",
 			Files:  []string{"proc/stat", "sys/devices/system/clocksource/clocksource*/*_clocksource"}},
-		{Name: "netclass", Enabled: true, Cadence: 5 * time.Second, Deadline: deadline, New: newNetclass,
+		{Name: "netclass", Enabled: true, Cadence: 5 * time.Second, Deadline: slowDeadline, Blocking: true, New: newNetclass,
 			Reason: "two dozen files for each interface, some of which take the routing lock; links change in seconds",
 			Files:  []string{"sys/class/net/*/*"}},
 		{Name: "cpu", Enabled: true, Cadence: 5 * time.Second, Deadline: deadline, New: newCPU,
 			Reason: "a file for each CPU; they are plugged and throttled in seconds",
 			Files:  []string{"sys/devices/system/cpu/cpu*/online", "sys/devices/system/cpu/cpu*/thermal_throttle/*"}},
-		{Name: "cpufreq", Enabled: true, Cadence: time.Second, Deadline: deadline, New: newCpufreq,
+		{Name: "cpufreq", Enabled: true, Cadence: time.Second, Deadline: slowDeadline, Blocking: true, New: newCpufreq,
 			Reason: "some drivers ask the hardware of each CPU",
 			Files:  []string{"sys/devices/system/cpu/cpu*/cpufreq/*"}},
-		{Name: "thermal_zone", Enabled: true, Cadence: time.Second, Deadline: deadline, New: newThermal,
+		{Name: "thermal_zone", Enabled: true, Cadence: time.Second, Deadline: slowDeadline, Blocking: true, New: newThermal,
 			Reason: "zones are polled by the kernel about once a second",
 			Files:  []string{"sys/class/thermal/thermal_zone*/*", "sys/class/thermal/cooling_device*/*"}},
 		{Name: "filesystem", Enabled: true, Cadence: 10 * time.Second, Deadline: 5 * time.Second, Blocking: true,
@@ -102,7 +105,7 @@ func All() []Spec {
 		{Name: "power_supply", Enabled: true, Cadence: 10 * time.Second, Deadline: 5 * time.Second, Blocking: true,
 			New: newPowerSupply, Reason: "batteries are asked over a slow bus",
 			Files: []string{"sys/class/power_supply/*/*"}},
-		{Name: "mtd", Enabled: true, Cadence: time.Minute, Deadline: deadline, New: newMTD,
+		{Name: "mtd", Enabled: true, Cadence: time.Minute, Deadline: slowDeadline, Blocking: true, New: newMTD,
 			Reason: "flash wears over months",
 			Files:  []string{"sys/class/mtd/mtd*/*"}},
 		{Name: "yaffs", Enabled: true, Cadence: 10 * time.Second, Deadline: deadline, New: newYaffs,

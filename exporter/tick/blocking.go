@@ -40,6 +40,7 @@ func (l *Loop) collect(s *source, now int64) bool {
 		return false
 	}
 	s.took(a.took, a.err)
+	s.series.Store(int64(len(s.slots)))
 	l.report(s, a.err)
 	s.out.CopyTo(&l.row)
 	return true

@@ -49,6 +49,9 @@ type Timer interface {
 type Config struct {
 	// Rate is the number of slots a second, 1 to MaxRate.
 	Rate int
+	// FloorHz is how often a second every source is read at least, whatever its
+	// cadence; 0 to Rate.
+	FloorHz int
 	// Specs are the sources to read, at most MaxSources, in reading order.
 	Specs []collectors.Spec
 	// Env is given to each source. Self of the loop is put before Env.Self, so that
@@ -93,8 +96,11 @@ func New(cfg Config) (*Loop, error) {
 	l.plan = schedule{rate: int64(cfg.Rate)}
 	l.tol = l.plan.tolerance()
 	for i := range cfg.Specs {
-		l.sources = append(l.sources, &source{spec: cfg.Specs[i], bit: 1 << i,
-			every: l.plan.slots(cfg.Specs[i].Cadence)})
+		cadence := cfg.Specs[i].Cadence
+		if cfg.FloorHz > 0 {
+			cadence = min(cadence, time.Second/time.Duration(cfg.FloorHz))
+		}
+		l.sources = append(l.sources, &source{spec: cfg.Specs[i], bit: 1 << i, every: l.plan.slots(cadence)})
 	}
 	phases(l.sources)
 	l.env = cfg.Env
@@ -119,6 +125,8 @@ func (c *Config) check() error {
 	switch {
 	case c.Rate < 1 || c.Rate > MaxRate:
 		return fmt.Errorf("--rate=%d: the rate must be 1 to %d Hz", c.Rate, MaxRate)
+	case c.FloorHz < 0 || c.FloorHz > c.Rate:
+		return fmt.Errorf("--floor-hz=%d: it must be 0 to the rate, %d", c.FloorHz, c.Rate)
 	case len(c.Specs) > MaxSources:
 		return fmt.Errorf("%d sources are enabled, at most %d can be read: disable some with --no-collector.NAME",
 			len(c.Specs), MaxSources)
@@ -217,6 +225,7 @@ func (l *Loop) readNow(s *source, now int64) int64 {
 		}
 	}
 	s.took(end-now, err)
+	s.series.Store(int64(s.out.Len()))
 	l.report(s, err)
 	return end
 }
@@ -239,6 +248,7 @@ func (l *Loop) report(s *source, err error) {
 	switch {
 	case err != nil && !s.failing:
 		s.failing = true
+		s.noteProblem(err)
 		if s.src == nil && !errors.Is(err, errPanic) {
 			l.log.Info("source is not there, its series are absent and it is tried again now and then",
 				"collector", s.spec.Name, "err", err)
@@ -247,6 +257,7 @@ func (l *Loop) report(s *source, err error) {
 		l.log.Warn("source fails, its series are absent until it works again", "collector", s.spec.Name, "err", err)
 	case err == nil && s.failing:
 		s.failing = false
+		s.noteProblem(nil)
 		l.log.Info("source works again", "collector", s.spec.Name, "failures", s.failures.Load())
 	}
 }

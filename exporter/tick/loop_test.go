@@ -137,6 +137,31 @@ func TestCadence(t *testing.T) {
 	}
 }
 
+// A floor makes slow sources faster, and no source slower.
+func TestFloor(t *testing.T) {
+	for _, c := range []struct {
+		floor int
+		want  []int64
+	}{{0, []int64{1, 10, 600}}, {1, []int64{1, 10, 10}}, {5, []int64{1, 2, 2}}, {10, []int64{1, 1, 1}}} {
+		r := newRig(t, 10, fakeSpec("a", 0, nil), fakeSpec("b", time.Second, nil), fakeSpec("c", time.Minute, nil))
+		cfg := r.loop.cfg
+		cfg.FloorHz = c.floor
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range l.sources {
+			if s.every != c.want[i] {
+				t.Errorf("floor %d: source %d is read every %d slots, want %d", c.floor, i, s.every, c.want[i])
+			}
+		}
+		cfg.FloorHz = 11
+		if _, err := New(cfg); err == nil {
+			t.Error("a floor above the rate is taken")
+		}
+	}
+}
+
 // A source that fails is absent, not zero; it is tried at every slot of its own, and
 // others do not notice.
 func TestFailing(t *testing.T) {

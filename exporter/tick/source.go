@@ -40,7 +40,22 @@ type source struct {
 	duration atomic.Int64  // of the last read, ns
 	spent    atomic.Uint64 // in all reads, ns
 	failures atomic.Uint64
+	series   atomic.Int64
+	costs    costs
+	problem  atomic.Pointer[string] // why it fails; nil while it does not
 	reads    atomic.Uint64
+}
+
+// costs are how long the last reads took, in ns. One goroutine adds.
+type costs struct {
+	n  atomic.Uint64
+	ns [64]atomic.Int64
+}
+
+func (c *costs) add(ns int64) {
+	n := c.n.Load()
+	c.ns[n%uint64(len(c.ns))].Store(ns)
+	c.n.Store(n + 1)
 }
 
 // due tells whether the source is to be read in the slot, and if so plans its next
@@ -86,7 +101,9 @@ func (s *source) took(d int64, err error) {
 	s.reads.Add(1)
 	if err != nil {
 		s.failures.Add(1)
+		return
 	}
+	s.costs.add(d)
 }
 
 // phases spreads the sources that are read less often than every slot over the slots
