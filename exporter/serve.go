@@ -52,7 +52,7 @@ func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log
 		}
 		return err
 	}
-	logConfig(log, cfg, specs, e.session, limit)
+	e.logConfig(specs, limit)
 
 	var g run.Group
 	// Once a signal came its handler is gone: a second one ends the process.
@@ -99,8 +99,9 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 		return nil, err
 	}
 	e.loop, err = tick.New(tick.Config{
-		Rate:  cfg.Rate,
-		Specs: specs,
+		Rate:    cfg.Rate,
+		FloorHz: cfg.FloorHz,
+		Specs:   specs,
 		Env: collectors.Env{
 			Procfs: cfg.PathProcfs, Sysfs: cfg.PathSysfs, Rootfs: cfg.PathRootfs,
 			Logger: log, Self: e.selfMetrics(),

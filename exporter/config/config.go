@@ -16,6 +16,8 @@ type Config struct {
 	Listen string `help:"Address to serve /metrics on; empty for none." default:":9747" placeholder:"ADDR"`
 	Rate   int    `help:"Ticks a second, 1 to 1000." default:"10" placeholder:"HZ"`
 
+	FloorHz int `name:"floor-hz" help:"Read every source at least so often a second, whatever its own cadence; 0 for its cadence." default:"0" placeholder:"HZ"`
+
 	PathProcfs string `name:"path.procfs" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
 	PathSysfs  string `name:"path.sysfs" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
 	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
@@ -69,6 +71,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Rate < 1 || c.Rate > MaxRate {
 		bad("--rate: %d is not between 1 and %d", c.Rate, MaxRate)
+	}
+	if c.FloorHz < 0 || c.FloorHz > c.Rate {
+		bad("--floor-hz: %d is not between 0 and the rate, %d", c.FloorHz, c.Rate)
 	}
 	if c.RingMaxBytes < MinRingBytes || c.RingMaxBytes > MaxRingBytes {
 		bad("--ring.max-bytes: %s is not between %s and %s", c.RingMaxBytes, Bytes(MinRingBytes), Bytes(MaxRingBytes))
