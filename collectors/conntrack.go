@@ -50,8 +50,8 @@ type conntrack struct {
 }
 
 func newConntrack(env Env) (Source, error) {
-	if err := hostNet(env); err != nil {
-		return nil, err
+	if !env.ContainerNetwork && sysctlNet(env) == netnsContainer {
+		return nil, errContainerNet
 	}
 	dir := filepath.Join(env.Procfs, "sys/net/netfilter")
 	s := &conntrack{

@@ -23,10 +23,8 @@ const (
 	netnsContainer
 )
 
-// whoseNet tells whose network the files under net are of. The first namespace alone
-// has the limits that are the whole machine's, so that their absence gives another
-// away (net_core_table in net/core/sysctl_net_core.c). In a tree of a host mounted
-// elsewhere the files of process 1 are read, and they are the host's.
+// whoseNet tells whose network the files under net are of. In a tree of a host
+// mounted elsewhere those of process 1 are read, and they are the host's.
 func whoseNet(env Env) netns {
 	if filepath.Clean(env.Procfs) != "/proc" {
 		if exists(filepath.Join(env.Procfs, "1/net/dev")) {
@@ -34,6 +32,14 @@ func whoseNet(env Env) netns {
 		}
 		return netnsUnknown
 	}
+	return sysctlNet(env)
+}
+
+// sysctlNet tells whose network the files under sys/net are of: those of the reading
+// process, wherever procfs is mounted. The first namespace alone has the limits that
+// are the whole machine's, so that their absence gives another away (net_core_table
+// in net/core/sysctl_net_core.c).
+func sysctlNet(env Env) netns {
 	dir := filepath.Join(env.Procfs, "sys/net/core")
 	switch {
 	case exists(filepath.Join(dir, "dev_weight")):

@@ -1,6 +1,7 @@
 package collectors
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -12,6 +13,19 @@ func TestWhoseNet(t *testing.T) {
 	tr.write("proc/1/net/dev", netdevHead)
 	if got := whoseNet(tr.env()); got != netnsHost {
 		t.Errorf("a host's tree: got %d", got)
+	}
+	// The sysctl files of that tree would be those of the container that reads it.
+	tr.write("proc/sys/net/netfilter/nf_conntrack_count", "12\n")
+	tr.write("proc/sys/net/netfilter/nf_conntrack_max", "65536\n")
+	tr.write("proc/sys/net/core/somaxconn", "4096\n")
+	if _, err := newConntrack(tr.env()); !errors.Is(err, errContainerNet) {
+		t.Errorf("the container's connections are shown: %v", err)
+	}
+	tr.write("proc/sys/net/core/dev_weight", "64\n")
+	if src, err := newConntrack(tr.env()); err != nil {
+		t.Error(err)
+	} else {
+		src.Close()
 	}
 	env := thisMachine()
 	switch whoseNet(env) {
