@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"log/slog"
 	"math"
 
 	"github.com/ticktier/ticktier/collectors"
@@ -69,20 +68,26 @@ func info(name, help string, labels ...collectors.Label) collectors.SelfMetric {
 }
 
 // logConfig logs the effective configuration, without what may be secret in it.
-func logConfig(log *slog.Logger, cfg *config.Config, specs []collectors.Spec, session string, limit int64) {
-	var names []string
+func (e *exporter) logConfig(specs []collectors.Spec, limit int64) {
+	var names, urls, labels []string
 	for _, s := range specs {
 		names = append(names, s.Name)
 	}
-	labels, _ := externalLabels(cfg) // checked before
-	memory := config.Bytes(limit).String()
-	if limit == math.MaxInt64 {
-		memory = "none"
+	for _, s := range e.senders {
+		urls = append(urls, s.Name())
 	}
-	b := thisBuild()
-	log.Info("configuration", "version", b.version, "revision", b.revision, "session", session,
+	external, _ := externalLabels(e.cfg) // checked before
+	for _, l := range external {
+		labels = append(labels, l.Name+"="+l.Value)
+	}
+	memory := "none"
+	if limit != math.MaxInt64 {
+		memory = config.Bytes(limit).String()
+	}
+	b, cfg := thisBuild(), e.cfg
+	e.log.Info("configuration", "version", b.version, "revision", b.revision, "session", e.session,
 		"rate", cfg.Rate, "procfs", cfg.PathProcfs, "sysfs", cfg.PathSysfs, "rootfs", cfg.PathRootfs,
 		"ring_max_bytes", cfg.RingMaxBytes.String(), "memory_limit", memory, "collectors", names,
-		"remote_write_urls", len(cfg.RemoteWriteURL), "remote_write_interval", cfg.RemoteWriteInterval,
+		"remote_write", urls, "remote_write_interval", cfg.RemoteWriteInterval,
 		"remote_write_protocol", cfg.RemoteWriteProtocol, "external_labels", labels)
 }
