@@ -152,16 +152,17 @@ func (p *bucketPart) each(hi int64, f func(b *bucket, res int64)) {
 	}
 }
 
-// readBuckets reads the columns of a stretch, which hold the aggregates aggs. The
-// first one says which buckets there are.
-func readBuckets(aggs []store.Agg, cols []storage.Series, res int64) ([]bucket, error) {
-	var out []bucket
+// readBuckets reads the columns of a stretch, which hold the aggregates aggs, into
+// dst. The first column says which buckets there are.
+func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int64) ([]bucket, error) {
+	out := dst[:0]
+	var it chunkenc.Iterator
 	for c, series := range cols {
 		if series == nil {
 			continue
 		}
 		i := 0
-		it := series.Iterator(nil)
+		it = series.Iterator(it)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			if vt != chunkenc.ValFloat {
 				continue

@@ -42,9 +42,9 @@ type plannedSeries struct {
 
 func (s *plannedSeries) Labels() labels.Labels { return s.lset }
 
-func (s *plannedSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
+func (s *plannedSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if s.sel.shape == asWindows {
-		return newWindows(s)
+		return newWindows(s, it)
 	}
 	var parts []chunkenc.Iterator
 	for i, cols := range s.parts {
@@ -71,7 +71,7 @@ func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunke
 
 func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int64) ([]sample, error) {
 	if len(s.sel.cols) > 1 {
-		bs, err := readBuckets(s.sel.cols, cols, res)
+		bs, err := readBuckets(nil, s.sel.cols, cols, res)
 		if err != nil {
 			return nil, err
 		}

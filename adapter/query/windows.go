@@ -25,8 +25,9 @@ type windows struct {
 	sel  *selector
 	next int64 // number of the evaluation time to compute next
 
-	parts []part
-	call  func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector // Prometheus' function
+	parts   []part
+	buffers [][]bucket                                                        // by stretch, for the next series
+	call    func(promql.Matrix, *promql.StartTimestamps, int64) promql.Vector // Prometheus' function
 
 	t    int64
 	kind chunkenc.ValueType
@@ -44,8 +45,11 @@ type part struct {
 	src     int
 }
 
-func newWindows(s *plannedSeries) *windows {
+// newWindows makes the iterator of s. It may take over the buffers of reuse, which
+// is done with.
+func newWindows(s *plannedSeries, reuse chunkenc.Iterator) *windows {
 	w := &windows{ctx: s.ctx, s: s, sel: s.sel}
+	old, _ := reuse.(*windows)
 	for i, cols := range s.parts {
 		st := s.sel.stretches[i]
 		if raw := s.raw(i, st); raw != nil {
@@ -56,7 +60,7 @@ func newWindows(s *plannedSeries) *windows {
 			continue
 		}
 		res := s.plan.srcs[st.src].res
-		bs, err := readBuckets(s.sel.cols, cols, res)
+		bs, err := readBuckets(old.buffer(i), s.sel.cols, cols, res)
 		if err == nil && slices.Contains(s.sel.cols, store.Sum) {
 			err = s.estimateSums(bs, st, res)
 		}
@@ -64,9 +68,19 @@ func newWindows(s *plannedSeries) *windows {
 			w.err = err
 		}
 		w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res}, src: st.src})
+		w.buffers = append(w.buffers, make([][]bucket, i+1-len(w.buffers))...)
+		w.buffers[i] = bs
 	}
 	w.call = w.rawFunction()
 	return w
+}
+
+// buffer is room for the buckets of stretch i. w may be nil.
+func (w *windows) buffer(i int) []bucket {
+	if w == nil || i >= len(w.buffers) {
+		return nil
+	}
+	return w.buffers[i]
 }
 
 // rawFunction is Prometheus' own function, as the engine would call it.
