@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"sort"
@@ -107,20 +108,13 @@ func explained(t *testing.T) []difference {
 // compares names, label sets, types, and counters' values.
 func TestBesideNodeExporter(t *testing.T) {
 	t.Parallel()
+	ours := startExporter(t, "--rate=10")
+	pause(t, 3*time.Second) // every source has been read by then
 	flags := []string{"--collector.disable-defaults"}
-	for _, name := range []string{
-		"cpu", "stat", "softnet", "softirqs", "interrupts", "netdev", "meminfo", "loadavg",
-		"vmstat", "diskstats", "pressure", "uname", "time",
-		"arp", "buddyinfo", "conntrack", "cpufreq", "dmi", "entropy", "filefd", "filesystem", "hwmon",
-		"kernel_hung", "netclass", "netstat", "os", "powersupplyclass", "schedstat", "selinux", "sockstat",
-		"textfile", "thermal_zone", "timex", "udp_queues",
-	} {
+	for _, name := range sharedCollectors(t, ours) {
 		flags = append(flags, "--collector."+name)
 	}
 	node := startNodeExporter(t, flags...)
-	ours := startExporter(t, "--rate=10")
-	pause(t, 3*time.Second)
-
 	before := exposition(t, ours)
 	theirs := exposition(t, node)
 	pause(t, 2500*time.Millisecond) // the slowest source of counters has been read again
@@ -161,6 +155,52 @@ func TestBesideNodeExporter(t *testing.T) {
 
 // constant are gauges that do not move.
 var constant = regexp.MustCompile(`^(node_uname_info|node_boot_time_seconds|node_memory_MemTotal_bytes|node_memory_SwapTotal_bytes|node_disk_info)\b.*`)
+
+// aliases are collectors of node_exporter that go by another name here.
+var aliases = map[string][]string{
+	"stat":         {"cpu", "stat"},
+	"power_supply": {"powersupplyclass"},
+}
+
+var (
+	collectorFlag  = regexp.MustCompile(`--\[no-\]collector\.([a-z_]+) `)
+	collectorLabel = regexp.MustCompile(`(?m)^node_scrape_collector_success\{.*collector="([^"]+)"`)
+)
+
+// sharedCollectors returns the collectors of node_exporter whose kernel source our
+// exporter reads too.
+func sharedCollectors(t *testing.T, ours *app) []string {
+	t.Helper()
+	help, err := exec.Command(peerExe(t, "node_exporter"), "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("node_exporter --help: %v", err)
+	}
+	their := make(map[string]bool)
+	for _, m := range collectorFlag.FindAllSubmatch(help, -1) {
+		their[string(m[1])] = true
+	}
+	body, err := ours.Get(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range collectorLabel.FindAllSubmatch(body, -1) {
+		names, ok := aliases[string(m[1])]
+		if !ok {
+			names = []string{string(m[1])}
+		}
+		for _, name := range names {
+			if their[name] && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	if len(out) < 13 {
+		t.Fatalf("only %v is read by both", out)
+	}
+	t.Logf("read by both: %v", out)
+	return out
+}
 
 // checkSourcesSucceed demands that the exporter says of each source that it was
 // read.

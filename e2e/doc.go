@@ -6,4 +6,15 @@
 // is missing there is built on first use. Out: test results. The package never
 // imports the exporter or the adapter: what it knows of them is their flags, their
 // log lines and their HTTP interfaces, as a user does.
+//
+// What the main job promises, and where it is shown:
+//   - `make run`, every tick stored, values as in /proc: makerun_test.go
+//   - real Prometheus scrapes without a complaint, promtool agrees: scrape_test.go
+//   - remote write to and from real peers, same answers: remotewrite_test.go
+//   - three tiers against an oracle, expiry, SIGKILL: tiers_test.go, tierskilled_test.go
+//   - a receiver that is away for 30 s, nothing missing or doubled: outage_test.go
+//   - bad input is named and harms nothing: badinput_test.go
+//   - the same series as the real node_exporter: beside_test.go
+//   - the page in a real browser: browser_test.go
+//   - who may import whom: arch_test.go
 package e2e

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// owners tell which source keeps a file open, by the file's path. The exporter says
+// how often each source is read; which file is whose it does not say.
+var owners = []struct{ pattern, collector string }{
+	{"/proc/stat", "stat"}, {"/proc/self/net/softnet_stat", "softnet"}, {"/proc/softirqs", "softirqs"},
+	{"/proc/interrupts", "interrupts"}, {"/proc/*/net/dev", "netdev"}, {"/proc/vmstat", "vmstat"},
+	{"/proc/diskstats", "diskstats"}, {"/proc/pressure/*", "pressure"}, {"/proc/*/net/snmp*", "netstat"},
+	{"/proc/*/net/netstat", "netstat"}, {"/proc/schedstat", "schedstat"}, {"/proc/sys/net/netfilter/*", "conntrack"},
+	{"/proc/*/net/stat/nf_conntrack", "conntrack"}, {"/proc/meminfo", "meminfo"}, {"/proc/loadavg", "loadavg"},
+	{"/proc/*/net/sockstat*", "sockstat"}, {"/proc/*/net/udp*", "udp_queues"}, {"/proc/*/net/arp", "arp"},
+	{"/proc/sys/fs/file-nr", "filefd"}, {"/proc/sys/kernel/random/*", "entropy"}, {"/proc/sys/kernel/hung*", "kernel_hung"},
+	{"/sys/devices/system/clocksource/*/*", "time"}, {"/sys/class/net/*/*", "netclass"}, {"/sys/devices/*/net/*/*", "netclass"},
+	{"/sys/devices/virtual/net/*/*", "netclass"}, {"/sys/devices/system/cpu/*/cpufreq/*", "cpufreq"},
+	{"/sys/devices/system/cpu/online", "stat"}, {"/sys/class/thermal/*/*", "thermal_zone"},
+	{"/sys/class/hwmon/*/*", "hwmon"}, {"/proc/*/mountinfo", "filesystem"}, {"/sys/class/dmi/id/*", "dmi"},
+	{"/proc/self/stat", "exporter"}, {"/proc/slabinfo", "slabinfo"}, {"/proc/buddyinfo", "buddyinfo"},
+	{"/proc/zoneinfo", "zoneinfo"},
+}
+
+var cadence = regexp.MustCompile(`(?m)^ +--\[no-\]collector\.(\S+) +Read every (\S+):`)
+
+// collectorNames are the sources that the exporter has, with their cadences, as it
+// tells them in its help; 0 is every tick.
+func collectorNames(ctx context.Context, bin string) (map[string]time.Duration, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "ticktier-exporter"), "--help").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask the exporter for its sources: %w", err)
+	}
+	names := map[string]time.Duration{}
+	// A name may be so long that the rest is on a line of its own.
+	for _, m := range cadence.FindAllStringSubmatch(string(out), -1) {
+		d, err := time.ParseDuration(m[2])
+		if err != nil && m[2] != "tick" {
+			return nil, fmt.Errorf("the exporter reads %s every %s", m[1], m[2])
+		}
+		names[m[1]] = d
+	}
+	if len(names) < 5 {
+		return nil, fmt.Errorf("the exporter's help tells of %d sources", len(names))
+	}
+	return names, nil
+}
+
+// discover starts the exporter of a cell and looks which files it keeps open.
+func discover(ctx context.Context, o *options, c cell, names map[string]time.Duration) ([]entry, error) {
+	p, _, err := startExporter(ctx, o, c, names)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Kill()
+	if err := sleep(ctx, max(o.settle, 10*time.Second/time.Duration(c.Rate))); err != nil {
+		return nil, err
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", p.PID())
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []entry
+	for _, fd := range fds {
+		name, err := os.Readlink(path.Join(dir, fd.Name()))
+		if err != nil {
+			continue // closed meanwhile
+		}
+		st, err := os.Stat(name)
+		if err != nil || !st.Mode().IsRegular() || !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
+			continue
+		}
+		name = strings.Replace(name, fmt.Sprintf("/proc/%d/", p.PID()), "/proc/self/", 1)
+		out = append(out, entry{Path: name, Every: slots(c, names, name)})
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the exporter keeps no file open")
+	}
+	return out, nil
+}
+
+// slots is how many slots lie between two reads of a file. One that no source is
+// known to own is read once a second.
+func slots(c cell, names map[string]time.Duration, file string) int64 {
+	if c.Sources == "every tick" {
+		return 1
+	}
+	every := time.Second
+	for _, o := range owners {
+		if ok, _ := path.Match(o.pattern, file); ok {
+			if d, known := names[o.collector]; known {
+				every = d
+			}
+			break
+		}
+	}
+	return max(1, int64(every)*int64(c.Rate)/int64(time.Second))
+}

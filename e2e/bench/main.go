@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	bin, node, json string
+	quick           bool
+	windows         int
+	window, settle  time.Duration
+}
+
+// cell is one rate with one choice of sources.
+type cell struct {
+	Rate    int    `json:"rate_hz"`
+	Sources string `json:"sources"` // default, every tick, or fast
+	node    bool
+}
+
+// fast are the sources for the highest rates: cheap, and worth it within
+// milliseconds.
+var fast = []string{"stat", "softnet", "softirqs", "netdev", "diskstats", "pressure", "schedstat", "conntrack", "exporter"}
+
+func (o *options) cells() []cell {
+	if o.quick {
+		return []cell{{10, "default", true}, {100, "every tick", false}, {1000, "fast", false}}
+	}
+	return []cell{
+		{10, "default", true}, {50, "default", true}, {100, "default", true},
+		{10, "every tick", false}, {50, "every tick", false}, {100, "every tick", false},
+		{200, "fast", false}, {500, "fast", false}, {1000, "fast", false},
+	}
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "floor" {
+		if err := floor(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench floor:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "folder that holds the exporter")
+	flag.StringVar(&o.node, "node", "", "real node_exporter; empty means the one that `make peers` built")
+	flag.StringVar(&o.json, "json", "", "file to write the figures to")
+	flag.BoolVar(&o.quick, "quick", false, "three cells and short windows, in less than a minute")
+	flag.IntVar(&o.windows, "windows", 5, "windows of each program in each cell")
+	flag.DurationVar(&o.window, "window", 0, "length of a window; 0 is 5 s, or 800 ms with -quick")
+	flag.Parse()
+	o.settle = time.Second
+	if o.quick {
+		o.settle = 300 * time.Millisecond
+	}
+	if o.window <= 0 {
+		o.window = map[bool]time.Duration{false: 5 * time.Second, true: 800 * time.Millisecond}[o.quick]
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, &o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// report is what -json writes.
+type report struct {
+	Machine    string   `json:"machine"`
+	Start      string   `json:"start"`
+	LoadBefore float64  `json:"load_before"`
+	LoadAfter  float64  `json:"load_after"`
+	Windows    int      `json:"windows"`
+	WindowMs   int64    `json:"window_ms"`
+	Results    []result `json:"results"`
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
+	node := nodeExporter(ctx, o)
+	machine, err := exec.CommandContext(ctx, "sh", "e2e/machine.sh").Output()
+	if err != nil {
+		return fmt.Errorf("describe the machine: %w", err)
+	}
+	rep := report{Machine: string(bytes.TrimSpace(machine)), Start: time.Now().UTC().Format(time.RFC3339),
+		LoadBefore: load(), Windows: o.windows, WindowMs: o.window.Milliseconds()}
+	printHead(out, &rep)
+	for _, c := range o.cells() {
+		rs, err := measure(ctx, o, c, node)
+		if err != nil {
+			return fmt.Errorf("%d Hz, %s: %w", c.Rate, c.Sources, err)
+		}
+		rep.Results = append(rep.Results, rs...)
+		for i := range rs {
+			printResult(out, &rs[i], &rs[0])
+		}
+	}
+	rep.LoadAfter = load()
+	printVerdict(out, &rep)
+	if o.json == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(&rep, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.json, append(b, '\n'), 0o644)
+}
+
+// nodeExporter is where the real one is; "" where it is not built.
+func nodeExporter(ctx context.Context, o *options) string {
+	if o.node != "" {
+		return o.node
+	}
+	dir, err := exec.CommandContext(ctx, "sh", "e2e/peers/build.sh").Output()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "node_exporter")
+}
+
+// measure runs the programs of a cell in turn, each for as many windows as asked
+// for, so that what disturbs the machine disturbs all of them.
+func measure(ctx context.Context, o *options, c cell, node string) ([]result, error) {
+	names, err := collectorNames(ctx, o.bin)
+	if err != nil {
+		return nil, err
+	}
+	files, err := discover(ctx, o, c, names)
+	if err != nil {
+		return nil, err
+	}
+	programs := []struct {
+		name string
+		run  func() (sample, error)
+	}{
+		{"floor", func() (sample, error) { return runFloor(ctx, o, c, files) }},
+		{"ticktier", func() (sample, error) { return runExporter(ctx, o, c, names) }},
+		{"node_exporter", func() (sample, error) { return runNode(ctx, o, c, node) }},
+	}
+	if !c.node || node == "" {
+		programs = programs[:2]
+	}
+	samples := make([][]sample, len(programs))
+	for range o.windows {
+		for i, p := range programs {
+			s, err := p.run()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			samples[i] = append(samples[i], s)
+		}
+	}
+	var out []result
+	for i, p := range programs {
+		r := summarise(c, p.name, samples[i], o.window)
+		r.Files = len(files)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// load is the load average of the last minute.
+func load() float64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	f, _ := strconv.ParseFloat(first, 64)
+	return f
+}
+
+// args are the exporter's for a cell.
+func (c *cell) args(names map[string]time.Duration) []string {
+	a := []string{"--listen=127.0.0.1:0", fmt.Sprint("--rate=", c.Rate)}
+	switch c.Sources {
+	case "every tick":
+		a = append(a, fmt.Sprint("--floor-hz=", c.Rate))
+	case "fast":
+		for name := range names {
+			if !slices.Contains(fast, name) {
+				a = append(a, "--no-collector."+name)
+			}
+		}
+	}
+	return a
+}
