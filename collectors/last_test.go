@@ -1,6 +1,10 @@
 package collectors
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 func TestProcesses(t *testing.T) {
 	tr := newTree(t)
@@ -75,4 +79,49 @@ func TestSELinux(t *testing.T) {
 func FuzzUdev(f *testing.F) {
 	f.Add([]byte("S:disk/x\nE:ID_MODEL=Disk\nE:=\nE:a\n"))
 	f.Fuzz(func(t *testing.T, text []byte) { parseUdev(text) })
+}
+
+func TestCgroup(t *testing.T) {
+	tr := newTree(t)
+	if _, err := newCgroup(tr.env()); err == nil {
+		t.Error("no groups and no error")
+	}
+	root := "sys/fs/cgroup/"
+	tr.write(root+"cgroup.controllers", "cpu io memory pids\n")
+	tr.write(root+"system.slice/cpu.stat", "usage_usec 3000000\nuser_usec 2000000\nsystem_usec x\nnew 1\n")
+	tr.write(root+"system.slice/a.service/memory.current", "4096\n")
+	tr.write(root+"system.slice/a.service/memory.events", "low 0\nhigh 2\nmax 0\noom 1\noom_kill 1\n")
+	tr.write(root+"system.slice/a.service/io.stat", "8:0 rbytes=100 wbytes=20 rios=3 wios=2 dbytes=0\n8:16 rbytes=1 wbytes=-1 rios=1 wios=1\n")
+	tr.write(root+"system.slice/a.service/sub/pids.current", "max\n")
+	tr.write(root+"system.slice/a.service/sub/deep/pids.current", "3\n")
+	p := tr.open("cgroup")
+	c := func(name, group string) string {
+		return "node_cgroup_" + name + `{cgroup="/system.slice` + group + `"}`
+	}
+	want(t, p.read(), "", map[string]float64{c("cpu_usage_seconds_total", ""): 3, c("cpu_user_seconds_total", ""): 2,
+		c("memory_current_bytes", "/a.service"): 4096, c("memory_high_total", "/a.service"): 2, c("memory_oom_kills_total", "/a.service"): 1,
+		c("io_read_bytes_total", "/a.service"): 101, c("io_written_bytes_total", "/a.service"): 20,
+		c("io_reads_total", "/a.service"): 4, c("io_writes_total", "/a.service"): 3})
+	if n := testing.AllocsPerRun(20, func() {
+		if err := p.src.Read(p.out); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("got %v allocations a read", n)
+	}
+	if err := os.RemoveAll(filepath.Join(tr.dir, root, "system.slice/a.service")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, p.read(), "", map[string]float64{c("cpu_usage_seconds_total", ""): 3, c("cpu_user_seconds_total", ""): 2})
+}
+
+func FuzzCgroup(f *testing.F) {
+	f.Add([]byte("usage_usec 3\n8:0 rbytes=100 wbytes=20\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, file := range cgroupFiles {
+			var v [maxCgroupValues]uint64
+			var has [maxCgroupValues]bool
+			parseCgroup(text, file.values, &v, &has)
+		}
+	})
 }
