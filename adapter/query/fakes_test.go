@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -203,7 +204,7 @@ func (q *fakeQuerier) samples(h *hist) []sample {
 
 // keep leaves out what a typed tier does not keep.
 func (f *fakeTier) keep(h *hist, agg store.Agg, list []sample) []sample {
-	counter := strings.HasSuffix(h.lset.Get(labels.MetricName), "_total")
+	counter := strings.HasSuffix(h.lset.Get(model.MetricNameLabel), "_total")
 	switch {
 	case !f.typed || len(list) == 0:
 	case agg == store.Sum && counter, agg == store.Resets && !counter:

@@ -8,6 +8,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -73,7 +74,7 @@ func newestOf(s storage.Series) (newest, bool) {
 	m := &dto.Metric{Untyped: &dto.Untyped{Value: &v}, TimestampMs: &t}
 	n := newest{metric: m}
 	s.Labels().Range(func(l labels.Label) {
-		if l.Name == labels.MetricName {
+		if l.Name == model.MetricNameLabel {
 			n.name = l.Value
 			return
 		}
@@ -85,7 +86,7 @@ func newestOf(s storage.Series) (newest, bool) {
 // writeText writes the samples by metric.
 func (a *API) writeText(w http.ResponseWriter, r *http.Request, list []newest) {
 	slices.SortStableFunc(list, func(x, y newest) int { return strings.Compare(x.name, y.name) })
-	format := expfmt.Negotiate(r.Header)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...)
 	w.Header().Set("Content-Type", string(format))
 	enc := expfmt.NewEncoder(w, format)
 	for i := 0; i < len(list); {

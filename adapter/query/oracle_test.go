@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -147,7 +148,7 @@ var exactFuncs = []string{
 // selectorFor leaves gauges, which may be negative, out of what is about counters.
 func selectorFor(fn string) (sel string, takes func(labels.Labels) bool) {
 	if fn == "rate" || fn == "increase" {
-		return "counter_total", func(l labels.Labels) bool { return l.Get(labels.MetricName) == "counter_total" }
+		return "counter_total", func(l labels.Labels) bool { return l.Get(model.MetricNameLabel) == "counter_total" }
 	}
 	return `{__name__=~"gauge|counter_total"}`, func(labels.Labels) bool { return true }
 }
@@ -229,7 +230,7 @@ func TestOneTierIsExact(t *testing.T) {
 
 func resultLabels(fn string, lset labels.Labels) string {
 	if fn != "last_over_time" && fn != "first_over_time" {
-		lset = labels.NewBuilder(lset).Del(labels.MetricName).Labels()
+		lset = labels.NewBuilder(lset).Del(model.MetricNameLabel).Labels()
 	}
 	return lset.String()
 }

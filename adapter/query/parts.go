@@ -39,8 +39,9 @@ func newRawPart(s *plannedSeries, it chunkenc.Iterator) *rawPart {
 
 func (p *rawPart) len() int { return len(p.floats) + len(p.hists) }
 
-// load makes floats and hists those in (lo, hi]. Staleness markers are left out.
-func (p *rawPart) load(lo, hi int64) error {
+// load makes floats and hists those in (lo, hi], and refuses to hold more than room
+// of them. Staleness markers are left out.
+func (p *rawPart) load(lo, hi int64, room int) error {
 	p.drop(lo)
 	if !p.begun {
 		p.begun = true
@@ -50,6 +51,9 @@ func (p *rawPart) load(lo, hi int64) error {
 		p.kind = p.it.Seek(lo + 1)
 	}
 	for p.kind != chunkenc.ValNone && p.it.AtT() <= hi {
+		if p.len() >= room {
+			return promql.ErrTooManySamples("a range over raw samples")
+		}
 		p.take()
 		p.kind = p.it.Next()
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -132,14 +133,14 @@ func (w *windows) compute(t int64) bool {
 	tot.init(w.sel, lo, t)
 	rawOnly := true
 	var alone *rawPart
-	held := 0
+	room := w.s.plan.q.maxSamples
 	for _, p := range w.parts {
 		if p.raw != nil {
-			if w.err = p.raw.load(lo, t); w.err != nil {
+			if w.err = p.raw.load(lo, t, room); w.err != nil {
 				return false
 			}
 			if n := p.raw.len(); n > 0 {
-				held += n
+				room -= n
 				alone = p.raw
 			}
 			continue
@@ -147,10 +148,6 @@ func (w *windows) compute(t int64) bool {
 		if p.buckets.seek(lo, t) {
 			rawOnly = false
 		}
-	}
-	if held > w.s.plan.q.maxSamples {
-		w.err = promql.ErrTooManySamples(w.sel.fn + "()")
-		return false
 	}
 	if rawOnly {
 		return alone != nil && w.computeRaw(t, alone)
@@ -217,7 +214,7 @@ func (w *windows) checkCounter() {
 		return
 	}
 	w.nonCounter = true
-	name := w.s.lset.Get("__name__")
+	name := w.s.lset.Get(model.MetricNameLabel)
 	if name == "" || counterName(name) {
 		return
 	}
