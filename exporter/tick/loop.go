@@ -45,7 +45,7 @@ type Timer interface {
 	Observe() int64
 }
 
-// Config is what a loop is made of. All but Logger and RetryEvery is needed.
+// Config is what a loop is made of. Rate, Schema, Sink and Clock are needed.
 type Config struct {
 	// Rate is the number of slots a second, 1 to MaxRate.
 	Rate int
