@@ -24,11 +24,12 @@ PKG         ?= $$($(GO) list ./... | grep -v '/e2e$$')
 E2E_RUN     ?= .
 E2E_TIMEOUT ?= 15m
 
-# make fuzz, bench, load
+# make fuzz, bench, load; BENCHFLAGS=-quick takes a minute, not a quarter of an hour
 FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 6
 BENCHPKG ?= ./...
+BENCHFLAGS ?=
 LOADFLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -85,9 +86,13 @@ golden: ## rewrite the golden files; review the diff by eye
 	done
 
 .PHONY: bench
-bench: ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT=)
-	@sh e2e/machine.sh
+bench: build bench-tick ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT= BENCHFLAGS=)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG)
+
+.PHONY: bench-tick
+bench-tick: build ## what a tick costs, beside the bare reads and node_exporter (BENCHFLAGS=-quick)
+	@$(GO) build -o $(BIN)/ticktier-bench ./e2e/bench
+	@$(BIN)/ticktier-bench -bin '$(BIN)' -json $(BIN)/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-compare
 bench-compare: ## benchmarks of a commit and of this tree, compared (REF= BENCH= BENCHPKG= COUNT=)

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,12 +23,20 @@ var owners = []struct{ pattern, collector string }{
 	{"/proc/*/net/stat/nf_conntrack", "conntrack"}, {"/proc/meminfo", "meminfo"}, {"/proc/loadavg", "loadavg"},
 	{"/proc/*/net/sockstat*", "sockstat"}, {"/proc/*/net/udp*", "udp_queues"}, {"/proc/*/net/arp", "arp"},
 	{"/proc/sys/fs/file-nr", "filefd"}, {"/proc/sys/kernel/random/*", "entropy"}, {"/proc/sys/kernel/hung*", "kernel_hung"},
-	{"/sys/devices/system/clocksource/*/*", "time"}, {"/sys/class/net/*/*", "netclass"}, {"/sys/devices/*/net/*/*", "netclass"},
+	{"/sys/devices/system/clocksource/*/*", "time"}, {"/sys/class/net/*/*", "netclass"}, {"/sys/class/net/*/statistics/*", "netclass"}, {"/sys/devices/*/net/*/*", "netclass"},
 	{"/sys/devices/virtual/net/*/*", "netclass"}, {"/sys/devices/system/cpu/*/cpufreq/*", "cpufreq"},
 	{"/sys/devices/system/cpu/online", "stat"}, {"/sys/class/thermal/*/*", "thermal_zone"},
 	{"/sys/class/hwmon/*/*", "hwmon"}, {"/proc/*/mountinfo", "filesystem"}, {"/sys/class/dmi/id/*", "dmi"},
 	{"/proc/self/stat", "exporter"}, {"/proc/slabinfo", "slabinfo"}, {"/proc/buddyinfo", "buddyinfo"},
 	{"/proc/zoneinfo", "zoneinfo"},
+}
+
+// passing are files that a source opens for each read and closes again, so that they
+// are not found among those that it keeps; the floor keeps them.
+var passing = map[string]string{
+	"netclass": "/sys/class/net/*/{addr_assign_type,carrier,carrier_changes,carrier_up_count,carrier_down_count,dev_id,dormant," +
+		"flags,ifindex,iflink,link_mode,mtu,name_assign_type,netdev_group,speed,tx_queue_len,type,statistics/rx_nohandler," +
+		"address,broadcast,duplex,operstate,ifalias}",
 }
 
 var cadence = regexp.MustCompile(`(?m)^ +--\[no-\]collector\.(\S+) +Read every (\S+):`)
@@ -82,10 +91,35 @@ func discover(ctx context.Context, o *options, c cell, names map[string]time.Dur
 		name = strings.Replace(name, fmt.Sprintf("/proc/%d/", p.PID()), "/proc/self/", 1)
 		out = append(out, entry{Path: name, Every: slots(c, names, name)})
 	}
+	for collector, pattern := range passing {
+		if c.Sources == "fast" && !slices.Contains(fast, collector) {
+			continue
+		}
+		for _, name := range expand(pattern) {
+			if _, err := os.ReadFile(name); err == nil { // a link that is down has no speed
+				out = append(out, entry{Path: name, Every: slots(c, names, name)})
+			}
+		}
+	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the exporter keeps no file open")
 	}
 	return out, nil
+}
+
+// expand is what a pattern matches; {a,b} in it stands for a or b.
+func expand(pattern string) []string {
+	before, rest, ok := strings.Cut(pattern, "{")
+	list, after, _ := strings.Cut(rest, "}")
+	var out []string
+	for _, alternative := range strings.Split(list, ",") {
+		found, _ := filepath.Glob(before + alternative + after)
+		out = append(out, found...)
+	}
+	if !ok {
+		out, _ = filepath.Glob(pattern)
+	}
+	return out
 }
 
 // slots is how many slots lie between two reads of a file. One that no source is
