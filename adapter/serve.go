@@ -231,6 +231,7 @@ func (a *adapter) routes(cfg *config.Config, logger *slog.Logger, reg *prometheu
 		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata,
 		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
 		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
+		Build: buildInfo(), Flags: cfg.Flags(), Runtime: runtimeInfo(cfg, time.Now()),
 		TSDB: a.raw, Logger: logger.With("part", "query"), Registerer: reg, Gatherer: reg,
 	})
 	if err != nil {

@@ -267,6 +267,9 @@ func decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns,
 			return err
 		}
 	}
+	if flags&extNoSum != 0 && want&colSum != 0 {
+		want |= colEnds // a counter's value is its last
+	}
 	derive := flags&extNoMinMax != 0 && want&(colMin|colMax) != 0
 	if !derive && want&(colEnds|colSpecial) == 0 {
 		return nil

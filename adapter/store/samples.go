@@ -47,7 +47,10 @@ func (s sampler) columns() columns {
 	case Last:
 		return colEnds
 	}
-	return colSum | colEnds | colSpecial
+	if s.counter {
+		return colEnds | colSpecial
+	}
+	return colSum | colSpecial
 }
 
 // add appends the samples of one bucket. A bucket without samples ends a series.
@@ -113,7 +116,7 @@ func (s sampler) addCounter(dst *samples, b *fold.Bucket) {
 		dst.add(first, b.Corr)
 	}
 	if b.Resets > 0 && hidden && b.LastT-1 > first {
-		dst.add(b.LastT-1, 0)
+		dst.add(b.LastT-1, min(0, b.Corr-1, b.Last))
 	}
 	dst.add(b.LastT, b.Last)
 }
