@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,13 +143,15 @@ func startPrometheus(t testing.TB, config string, args ...string) *app {
 	t.Helper()
 	dir := t.TempDir()
 	file := writeFile(t, dir, "prometheus.yml", config)
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--web.listen-address=") }) {
+		args = append(args, "--web.listen-address=127.0.0.1:0")
+	}
 	return start(t, program.Config{
 		Name: "prometheus",
 		Path: peerExe(t, "prometheus"),
 		Args: append([]string{
 			"--config.file=" + file,
 			"--storage.tsdb.path=" + dir + "/data",
-			"--web.listen-address=127.0.0.1:0",
 		}, args...),
 		Listening: prometheusListening,
 	}, "/-/ready")

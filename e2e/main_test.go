@@ -59,12 +59,11 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range []string{"exporter", "adapter"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "ticktier-"+name), "./"+name)
-		cmd.Dir = ".."
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build the %s (`make build` does the same): %w\n%s", name, err, out)
-		}
+	cmd := exec.Command("make", "build", "BIN="+dir)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("make build: %w\n%s", err, out)
 	}
 	return dir, nil
 })

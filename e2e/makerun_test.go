@@ -273,6 +273,31 @@ func TestMakeRunProgramDies(t *testing.T) {
 	}
 }
 
+// TestMakeRunKilled: even when the runner itself is killed, nothing is left.
+func TestMakeRunKilled(t *testing.T) {
+	t.Parallel()
+	m := startMakeRun(t)
+	m.urls(t)
+	started := descendants(m.cmd.Process.Pid)
+	for _, p := range started {
+		if p.name == "ticktier-run" {
+			if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m.wait(t, 10*time.Second)
+	if m.err == nil {
+		t.Error("make run ended with status 0")
+	}
+	eventually(t, 30*time.Second, "both programs end", func(context.Context) error {
+		if left := running(started); len(left) > 0 {
+			return fmt.Errorf("still running: %v", left)
+		}
+		return nil
+	})
+}
+
 // safeBuffer is a bytes.Buffer that may be read while it is written.
 type safeBuffer struct {
 	mu  sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,9 @@ func TestPrometheusWritesToAdapter(t *testing.T) {
 func testPrometheusWritesToAdapter(t *testing.T, message string) {
 	adapter := startAdapter(t, t.TempDir(), "--fold.interval=1s")
 	exporter := startExporter(t, "--rate=10")
+	self := freeAddr(t) // Prometheus shows native histograms of its own
 	prom := startPrometheus(t, scrapeConfig(
-		map[string]string{"exporter": exporter.addr, "adapter": adapter.addr},
+		map[string]string{"exporter": exporter.addr, "adapter": adapter.addr, "prometheus": self},
 		fmt.Sprintf(`
 remote_write:
   - url: %s
@@ -39,7 +41,8 @@ remote_write:
       send: %v
     queue_config:
       batch_send_deadline: 500ms
-`, adapter.URL("/api/v1/write"), message, message == "prometheus.WriteRequest")), "--enable-feature=metadata-wal-records")
+`, adapter.URL("/api/v1/write"), message, message == "prometheus.WriteRequest")),
+		"--web.listen-address="+self, "--enable-feature=metadata-wal-records")
 
 	pause(t, 15*time.Second)
 	end := nowMs() - 2000
@@ -53,6 +56,8 @@ remote_write:
 		`count_over_time(node_load1[7s])`,
 		`histogram_quantile(0.9, rate(ticktier_adapter_fold_duration_seconds_bucket[5s]))`,
 		`go_gc_duration_seconds`,
+		`histogram_count(prometheus_http_request_duration_seconds)`,
+		`histogram_quantile(0.9, sum(rate(prometheus_http_request_duration_seconds[5s])))`,
 		`{__name__=~"ticktier_adapter_.+"}`,
 	}, prom.Client, adapter.Client)
 	for line := range strings.Lines(prom.Log()) {
@@ -61,6 +66,18 @@ remote_write:
 		}
 	}
 	checkNothingFailed(t, prom)
+}
+
+// freeAddr returns an address that nothing listens at. Something else may take it
+// before it is used, which then fails the test loudly.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
 }
 
 // checkNothingFailed looks at Prometheus' own account of what it sent.

@@ -16,7 +16,7 @@ import (
 // own job once a second.
 func scrapeConfig(jobs map[string]string, more string) string {
 	var b strings.Builder
-	b.WriteString("global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\nscrape_configs:\n")
+	b.WriteString("global:\n  scrape_interval: 1s\n  scrape_native_histograms: true\n  scrape_timeout: 1s\nscrape_configs:\n")
 	for job, addr := range jobs {
 		fmt.Fprintf(&b, "  - job_name: %s\n    static_configs:\n      - targets: ['%s']\n", job, addr)
 	}
