@@ -24,7 +24,7 @@ const (
 var siblings = map[string][]string{
 	"exporter/ring":   {"exporter/frame"},
 	"exporter/send":   {"exporter/frame"},
-	"exporter/expose": {"exporter/frame"},
+	"exporter/expose": {"exporter/frame", "exporter/burst"},
 	"adapter/store":   {"adapter/fold"},
 	"adapter/tier":    {"adapter/fold", "adapter/store"},
 	"adapter/receive": {"adapter/store"},
@@ -33,7 +33,7 @@ var siblings = map[string][]string{
 }
 
 // fromCollectors are the packages that may import collectors.
-var fromCollectors = []string{"exporter", "exporter/tick", "exporter/send", "exporter/expose"}
+var fromCollectors = []string{"exporter", "exporter/burst", "exporter/tick", "exporter/send", "exporter/expose"}
 
 // vocabulary are the packages under tsdb that storage's own interfaces speak in:
 // whoever reads a series needs them.

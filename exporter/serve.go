@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/run"
 
 	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/burst"
 	"github.com/ticktier/ticktier/exporter/config"
 	"github.com/ticktier/ticktier/exporter/expose"
 	"github.com/ticktier/ticktier/exporter/ring"
@@ -28,6 +29,7 @@ type exporter struct {
 	session string
 	clock   *tick.Clock
 	ring    *ring.Ring
+	bursts  *burst.Recorder
 	loop    *tick.Loop
 	senders []*send.Sender
 	handler http.Handler
@@ -95,6 +97,7 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 	}
 	e.ring.Logger = log
 	schema := &collectors.Schema{}
+	e.bursts = burst.New(schema)
 	if e.senders, err = newSenders(e, schema, specs); err != nil {
 		return nil, err
 	}
@@ -107,7 +110,8 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 			Logger: log, Self: e.selfMetrics(),
 		},
 		Schema: schema,
-		Sink:   e.ring,
+		Sink:   sinks{e.ring, e.bursts},
+		Timing: e.bursts.Timing,
 		Clock:  e.clock,
 		Logger: log,
 	})
@@ -115,7 +119,7 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 		return nil, err
 	}
 	h, err := expose.Handler(expose.Config{
-		Latest: e.ring, Schema: schema, Pprof: cfg.Pprof,
+		Latest: e.ring, Schema: schema, Bursts: e.bursts, Pprof: cfg.Pprof,
 		Reader: func() expose.Reader { return e.ring.Reader() }, Session: e.session, Wall: e.clock.Wall,
 	})
 	if err != nil {
@@ -126,6 +130,15 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 		h.ServeHTTP(w, r)
 	})
 	return e, nil
+}
+
+// sinks hands a tick on to each in turn.
+type sinks []tick.Sink
+
+func (s sinks) Append(seq uint64, mono int64, read uint64, values []int64, present []uint64) {
+	for _, to := range s {
+		to.Append(seq, mono, read, values, present)
+	}
 }
 
 // addLoop adds the tick loop, which is the first to stop.

@@ -12,10 +12,12 @@ import (
 func TestRenderAllocations(t *testing.T) {
 	m := manySeries(1500)
 	x := &metrics{latest: m, schema: &m.schema}
-	var tick frame.Tick
-	buf := x.render(nil, &tick, false)
-	if n := testing.AllocsPerRun(10, func() { buf = x.render(buf[:0], &tick, false) }); n != 0 {
-		t.Errorf("render allocates %v times", n)
+	var s scratch
+	for _, f := range []format{asText, asOpen, asProto} {
+		x.render(&s, f, "")
+		if n := testing.AllocsPerRun(10, func() { x.render(&s, f, "") }); n != 0 {
+			t.Errorf("format %d: %v allocations", f, n)
+		}
 	}
 }
 

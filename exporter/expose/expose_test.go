@@ -315,10 +315,14 @@ func TestNegotiate(t *testing.T) {
 		{"application/openmetrics-text;q=0.2,text/plain;q=0.5", text},
 		// Prometheus 2.55 and 3.x.
 		{"application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", open1},
-		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1", open1},
+		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1", typeProto},
+		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text", text},
+		{"application/vnd.google.protobuf;proto=other;encoding=delimited", text},
+		{"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.1,text/plain", text},
 	} {
-		if got, open := negotiate([]string{c.accept}); got != c.want || open != strings.HasPrefix(c.want, "application") {
-			t.Errorf("Accept %q: %q, want %q", c.accept, got, c.want)
+		want := map[string]format{text: asText, open1: asOpen, open0: asOpen, typeProto: asProto}[c.want]
+		if got, f := negotiate([]string{c.accept}); got != c.want || f != want {
+			t.Errorf("Accept %q: %q in format %d, want %q", c.accept, got, f, c.want)
 		}
 	}
 }

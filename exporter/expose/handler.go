@@ -20,6 +20,8 @@ type Latest interface {
 type Config struct {
 	Latest Latest
 	Schema *collectors.Schema
+	// Bursts adds histograms of what ticks did between scrapes; it may be nil.
+	Bursts Bursts
 	// Pprof adds /debug/pprof.
 	Pprof bool
 
@@ -40,7 +42,7 @@ func Handler(c Config) (http.Handler, error) {
 		return nil, errors.New("expose: Reader needs Session and Wall")
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", &metrics{latest: c.Latest, schema: c.Schema})
+	mux.Handle("GET /metrics", &metrics{latest: c.Latest, schema: c.Schema, bursts: c.Bursts})
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
 	})

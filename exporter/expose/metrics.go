@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/burst"
 	"github.com/ticktier/ticktier/exporter/frame"
 )
 
@@ -17,6 +18,7 @@ import (
 type metrics struct {
 	latest Latest
 	schema *collectors.Schema
+	bursts Bursts // or nil
 
 	table   atomic.Pointer[table]
 	scratch sync.Pool // of *scratch
@@ -24,8 +26,9 @@ type metrics struct {
 
 // scratch is what one scrape needs and the next one reuses.
 type scratch struct {
-	tick frame.Tick
-	body []byte
+	tick   frame.Tick
+	bursts burst.Snapshot
+	body   []byte
 }
 
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -35,8 +38,8 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer m.scratch.Put(s)
 
-	contentType, open := negotiate(r.Header.Values("Accept"))
-	s.body = m.render(s.body[:0], &s.tick, open)
+	contentType, f := negotiate(r.Header.Values("Accept"))
+	m.render(s, f, scraper(r))
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept, Accept-Encoding")
@@ -59,8 +62,9 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	z.Close()
 }
 
-// render appends the exposition of the newest tick.
-func (m *metrics) render(dst []byte, tick *frame.Tick, open bool) []byte {
+// render makes the exposition of the newest tick.
+func (m *metrics) render(s *scratch, f format, scraper string) {
+	tick := &s.tick
 	if !m.latest.Latest(tick) {
 		tick.Values, tick.Present = tick.Values[:0], tick.Present[:0]
 	}
@@ -70,5 +74,18 @@ func (m *metrics) render(dst []byte, tick *frame.Tick, open bool) []byte {
 		t = newTable(m.schema.Series())
 		m.table.Store(t)
 	}
-	return t.append(dst, tick, open)
+	if m.bursts != nil {
+		m.bursts.Snapshot(&s.bursts, scraper)
+	}
+	switch f {
+	case asProto:
+		s.body = t.appendProto(s.body[:0], tick)
+		s.body = appendProtoBursts(s.body, &s.bursts)
+	default:
+		s.body = t.append(s.body[:0], tick, f == asOpen)
+		s.body = appendBursts(s.body, &s.bursts, f == asOpen)
+		if f == asOpen {
+			s.body = append(s.body, "# EOF\n"...)
+		}
+	}
 }

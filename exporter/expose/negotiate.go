@@ -11,11 +11,20 @@ const (
 	typeOpen = "application/openmetrics-text; version=" // 1.0.0 or 0.0.1
 )
 
-// negotiate picks the format for an Accept header: OpenMetrics where it is named
-// and plain text is not preferred to it, text in every other case, an Accept that
-// allows neither included.
-func negotiate(accept []string) (contentType string, open bool) {
-	var qText, qOpen float64
+// format is a form of exposition.
+type format uint8
+
+const (
+	asText  format = iota // Prometheus text 0.0.4
+	asOpen                // OpenMetrics 1.0
+	asProto               // delimited io.prometheus.client.MetricFamily
+)
+
+// negotiate picks the format for an Accept header: OpenMetrics or protobuf where it
+// is named and plain text is not preferred to it, text in every other case, an
+// Accept that allows none of them included.
+func negotiate(accept []string) (contentType string, f format) {
+	var qText, qOpen, qProto float64
 	version := ""
 	for typ, params := range ranges(accept) {
 		q := quality(params)
@@ -24,17 +33,23 @@ func negotiate(accept []string) (contentType string, open bool) {
 			if q > qOpen {
 				qOpen, version = q, v
 			}
+		case typ == "application/vnd.google.protobuf" && params["encoding"] == "delimited" &&
+			params["proto"] == "io.prometheus.client.MetricFamily":
+			qProto = max(qProto, q)
 		case typ == "text/plain" && (v == "" || v == "0.0.4"), typ == "text/*", typ == "*/*":
 			qText = max(qText, q)
 		}
 	}
-	if qOpen == 0 || qOpen < qText {
-		return typeText, false
+	switch {
+	case qProto > 0 && qProto >= max(qOpen, qText):
+		return typeProto, asProto
+	case qOpen == 0 || qOpen < qText:
+		return typeText, asText
 	}
 	if version == "" {
 		version = "1.0.0"
 	}
-	return typeOpen + version + "; charset=utf-8", true
+	return typeOpen + version + "; charset=utf-8", asOpen
 }
 
 // acceptsGzip reports whether an Accept-Encoding header allows gzip.

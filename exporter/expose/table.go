@@ -163,9 +163,6 @@ func (t *table) append(dst []byte, tick *frame.Tick, open bool) []byte {
 			dst = append(dst, '\n')
 		}
 	}
-	if open {
-		dst = append(dst, "# EOF\n"...)
-	}
 	return dst
 }
 

@@ -61,6 +61,10 @@ type Config struct {
 	Sink   Sink
 	Clock  Timer
 	Logger *slog.Logger
+	// Timing, where set, is called after each tick, from the tick goroutine, with how
+	// long after its slot it began, how long it took, and how long after it was to
+	// wake the loop did, in ns; −1 where it had no time to sleep.
+	Timing func(late, took, wake int64)
 	// RetryEvery is how long a source that is not there is left alone; 0 is 10 s.
 	RetryEvery time.Duration
 }
@@ -72,6 +76,7 @@ type Loop struct {
 	env     collectors.Env
 	plan    schedule
 	tol     int64
+	wake    int64 // how late the last sleep ended; −1 where there was none
 	row     collectors.Row
 	sources []*source
 
@@ -167,15 +172,19 @@ func (l *Loop) Run(ctx context.Context) error {
 // wait sleeps until a slot after last is due and returns the newest that is.
 func (l *Loop) wait(ctx context.Context, last int64) (slot int64, ok bool) {
 	target := l.plan.at(last + 1)
-	for {
+	for l.wake = -1; ; {
 		if ctx.Err() != nil {
 			return 0, false
 		}
 		now := l.cfg.Clock.Mono()
 		if now >= target {
+			if l.wake >= 0 {
+				l.wake = now - target
+			}
 			return l.plan.due(now), true
 		}
 		l.cfg.Clock.SleepUntil(min(target, now+nap))
+		l.wake = 0
 	}
 }
 
@@ -184,7 +193,8 @@ func (l *Loop) tick(slot int64) {
 	l.cfg.Clock.Observe()
 	begin := l.cfg.Clock.Mono()
 	at := l.plan.at(slot)
-	if behind := begin - at; behind > l.tol {
+	behind := begin - at
+	if behind > l.tol {
 		at = begin
 		l.late.Add(1)
 		l.lateness.Add(uint64(behind))
@@ -211,7 +221,11 @@ func (l *Loop) tick(slot int64) {
 	}
 	l.cfg.Sink.Append(uint64(slot), at, mask, l.row.Values, l.row.Present)
 	l.ticks.Add(1)
-	l.busy.Add(uint64(max(l.cfg.Clock.Mono()-begin, 0)))
+	took := max(l.cfg.Clock.Mono()-begin, 0)
+	l.busy.Add(uint64(took))
+	if l.cfg.Timing != nil {
+		l.cfg.Timing(behind, took, l.wake)
+	}
 }
 
 // readNow reads a source on the tick thread and returns the time after it.

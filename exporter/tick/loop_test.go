@@ -137,6 +137,32 @@ func TestCadence(t *testing.T) {
 	}
 }
 
+// Each tick tells how it went: here the third wakes 3 ms late and takes 120 ms, so
+// that the next has no time to sleep and begins 23 ms late.
+func TestTiming(t *testing.T) {
+	var r *rig
+	r = newRig(t, 10, fakeSpec("a", 0, func(n int64) error {
+		if n == 3 {
+			r.time.pass(120 * time.Millisecond)
+		}
+		return nil
+	}))
+	wakes := 0
+	r.time.wake = func(int64) int64 {
+		if wakes++; wakes == 2 {
+			return 3e6
+		}
+		return 0
+	}
+	var got []string
+	r.loop.cfg.Timing = func(late, took, wake int64) { got = append(got, fmt.Sprint(late/1e6, took/1e6, wake)) }
+	r.run(450 * time.Millisecond)
+	want := "[0 0 -1 0 0 0 3 120 3000000 23 0 -1 0 0 0]"
+	if len(got) < 5 || fmt.Sprint(got[:5]) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
 // A floor makes slow sources faster, and no source slower.
 func TestFloor(t *testing.T) {
 	for _, c := range []struct {
