@@ -71,7 +71,7 @@ func TestEvaluate(t *testing.T) {
 		checkStored(t, w)
 		results := w.stored("instance:x:double")[`{__name__="instance:x:double", instance="r1"}`]
 		last := time.UnixMilli(results[len(results)-1].t)
-		if got := r.RuleGroups()[0].GetLastEvalTimestamp().Sub(last); got != 10*time.Second {
+		if got := r.RuleGroups()[0].GetLastEvalTimestamp().Truncate(time.Millisecond).Sub(last); got != 10*time.Second {
 			t.Errorf("the last result is %s older than its evaluation, want the query offset", got)
 		}
 	})
