@@ -14,9 +14,13 @@ import (
 // tierFlags make the adapter take three-day-old samples and fold at once.
 var tierFlags = []string{"--retention.raw=96h", "--out-of-order-window=2h", "--fold.interval=1s", "--fold.lag=1s"}
 
+// lastHour is the end of the last full hour. One that has only just ended does not
+// count: its last window may still be open for samples on their way.
+func lastHour() int64 { return (nowMs() - minuteMs) / hourMs * hourMs }
+
 // threeDays are the bounds of made-up samples: they end at the last full hour.
 func threeDays() (start, end int64) {
-	end = nowMs() / hourMs * hourMs
+	end = lastHour()
 	return end - 3*dayMs, end
 }
 
@@ -264,7 +268,7 @@ func checkEnds(t *testing.T, adapter *app, series []client.Series, end int64) {
 // over devices are not multiplied by samples a bucket.
 func TestSumOverDevices(t *testing.T) {
 	t.Parallel()
-	end := nowMs() / hourMs * hourMs
+	end := lastHour()
 	start := end - 3*hourMs
 	var series []client.Series
 	for i, v := range []float64{10, 20, 30} {

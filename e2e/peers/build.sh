@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the real programs that the end-to-end tests run beside ticktier
-# (Prometheus, promtool, VictoriaMetrics, node_exporter), at the versions that
-# go.mod in this folder pins, and prints the folder that holds them.
+# (Prometheus, promtool, VictoriaMetrics, node_exporter, Thanos), at the versions
+# that go.mod in this folder and in thanos/ pin, and prints the folder that holds
+# them. Thanos has a module of its own because it pins an older Prometheus.
 #
 # The folder lies outside the checkout and is named by everything that decides
 # what is in it, so a second run finds it and a changed version does not use it.
@@ -12,7 +13,7 @@ unset GOWORK 2>/dev/null || true
 export GOWORK=off CGO_ENABLED=0
 
 cache="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ticktier/peers"
-key=$( { cat go.mod go.sum build.sh; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
+key=$( { cat go.mod go.sum thanos/go.mod thanos/go.sum build.sh; go env GOVERSION GOOS GOARCH; } | sha256sum | cut -c1-16)
 dir="$cache/$key"
 
 if [ -e "$dir/complete" ]; then
@@ -50,6 +51,11 @@ build promtool github.com/prometheus/prometheus/cmd/promtool "$named=${prom#v}" 
 build victoria-metrics github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics \
 	"-X github.com/VictoriaMetrics/VictoriaMetrics/lib/buildinfo.Version=victoria-metrics-$vm"
 build node_exporter github.com/prometheus/node_exporter "$named=${node#v}"
+
+cd thanos
+thanos=$(version github.com/thanos-io/thanos)
+build thanos github.com/thanos-io/thanos/cmd/thanos "$named=${thanos#v}" netgo,slicelabels
+cd ..
 
 : >"$tmp/complete"
 chmod 755 "$tmp"
