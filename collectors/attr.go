@@ -58,6 +58,7 @@ type numAttr struct {
 // update sets the series, or clears it when the attribute has no number.
 func (a *numAttr) update(out *Out, buf []byte) bool {
 	text, errno := a.read(buf)
+	out.Stats.Bytes.Add(uint64(len(text)))
 	v, ok := parseAny(text)
 	if errno != 0 || !ok {
 		a.clear(out)

@@ -137,6 +137,7 @@ func (s *cgroup) group(out *Out) bool {
 	}
 	for i := range r.files {
 		text, errno := r.files[i].read(s.buf[:])
+		out.Stats.Bytes.Add(uint64(len(text)))
 		if errno != 0 {
 			text = nil // the controller is not on
 		}

@@ -111,6 +111,7 @@ func (s *classSource) device(out *Out, r *classRow) {
 	s.now = s.now[:0]
 	for i := range r.texts {
 		text, _ := r.texts[i].read(s.buf[:])
+		out.Stats.Bytes.Add(uint64(len(text)))
 		s.now = append(append(s.now, text...), '\n')
 	}
 	if r.info.active > 0 && bytes.Equal(s.now, r.last) {

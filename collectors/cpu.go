@@ -138,6 +138,7 @@ func (s *cpu) throttle(path string, m *Metric, labels ...Label) *throttle {
 
 func (t *throttle) update(out *Out, buf []byte) {
 	text, errno := t.read(buf)
+	out.Stats.Bytes.Add(uint64(len(text)))
 	v, ok := parseValue(text)
 	if errno != 0 || !ok {
 		t.clear(out)

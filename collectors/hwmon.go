@@ -71,6 +71,7 @@ func (s *hwmon) read(out *Out, f *hwmonFile) {
 		return
 	}
 	text, errno := f.attr.read(s.buf[:])
+	out.Stats.Bytes.Add(uint64(len(text)))
 	v, ok := parseValue(text)
 	switch {
 	case f.flag && errno == 0:

@@ -143,6 +143,7 @@ func (s *netclass) device(out *Out, r *netclassRow) {
 	s.now = s.now[:0]
 	for i := range r.texts {
 		text, _ := r.texts[i].read(s.buf[:])
+		out.Stats.Bytes.Add(uint64(len(text)))
 		if i == netclassOperstate {
 			up := int64(0)
 			if string(text) == "up" {

@@ -35,6 +35,9 @@ func whoseNet(env Env) netns {
 	return sysctlNet(env)
 }
 
+// HostNetwork tells whether the network that is seen is known to be the host's.
+func HostNetwork(env Env) bool { return whoseNet(env) == netnsHost }
+
 // sysctlNet tells whose network the files under sys/net are of: those of the reading
 // process, wherever procfs is mounted. The first namespace alone has the limits that
 // are the whole machine's, so that their absence gives another away (net_core_table

@@ -31,7 +31,7 @@ func Options() []Option {
 	pair("slabinfo.slabs", "slabs", "")
 	return append(all,
 		Option{"netclass.ignored-devices", "", "Regexp of net devices to ignore for netclass collector."},
-		Option{"power_supply.ignored-supplies", "", "Regexp of power supplies to ignore for power_supply collector."},
+		Option{"powersupply.ignored-supplies", "", "Regexp of power supplies to ignore for power_supply collector."},
 		Option{"vmstat.fields", vmstatFields, "Regexp of fields to return for vmstat collector."},
 		Option{"netstat.fields", netstatFields, "Regexp of fields to return for netstat collector."})
 }

@@ -82,7 +82,7 @@ func TestFilters(t *testing.T) {
 		{"netstat", map[string]string{"netstat.fields": "_wan$"}},
 		{"filesystem", map[string]string{"filesystem.mount-points-exclude": "/veth1$"}},
 		{"netclass", map[string]string{"netclass.ignored-devices": "^veth"}},
-		{"power_supply", map[string]string{"power_supply.ignored-supplies": "^veth"}},
+		{"power_supply", map[string]string{"powersupply.ignored-supplies": "^veth"}},
 		{"hwmon", map[string]string{"hwmon.chip-exclude": "^veth"}},
 		{"hwmon", map[string]string{"hwmon.sensor-include": "^wan;"}},
 	} {

@@ -25,7 +25,7 @@ var powerFields = []struct {
 }
 
 func newPowerSupply(env Env) (Source, error) {
-	c := &class{dir: "class/power_supply", label: "power_supply", ignored: "power_supply.ignored-supplies",
+	c := &class{dir: "class/power_supply", label: "power_supply", ignored: "powersupply.ignored-supplies",
 		info: &Metric{Name: "node_power_supply_info", Type: Gauge,
 			Help: "info of /sys/class/power_supply/<power_supply>."},
 		texts: []string{"capacity_level", "charge_type", "health", "manufacturer", "model_name", "serial_number",

@@ -35,6 +35,7 @@ func (s *selinux) Read(out *Out) error {
 		s.known = true
 	}
 	text, errno := s.enforce.read(s.buf[:])
+	out.Stats.Bytes.Add(uint64(len(text)))
 	mode, ok := parseValue(text)
 	if errno != 0 || !ok {
 		out.Set(s.slots[0], 0)

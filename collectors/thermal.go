@@ -103,6 +103,7 @@ func (r *thermalRow) update(files []thermalFile) {
 
 func (f *thermalFile) update(out *Out, buf []byte) {
 	text, errno := f.read(buf)
+	out.Stats.Bytes.Add(uint64(len(text)))
 	v, ok := parseValue(text)
 	if errno != 0 || !ok {
 		if f.slot > 0 {

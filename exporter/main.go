@@ -44,10 +44,14 @@ const memProfileRate = 512 << 10
 
 // realMain is main with its surroundings passed in; it returns the exit code.
 func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
-	if len(args) > 0 && args[0] == "run" {
-		args = args[1:]
+	verb := "run"
+	if len(args) > 0 && (args[0] == verb || args[0] == sourcesVerb) {
+		verb, args = args[0], args[1:]
 	}
 	r := newRunFlags()
+	if verb == sourcesVerb {
+		r.addFormat()
+	}
 	err := r.parse(args)
 	var faults config.Faults
 	switch {
@@ -68,6 +72,13 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintln(out, "ticktier-exporter", thisBuild())
 		return 0
 	}
+	if verb == sourcesVerb {
+		if err := listSources(out, r); err != nil {
+			fmt.Fprintln(errout, "ticktier-exporter: list sources:", err)
+			return exitFailed
+		}
+		return 0
+	}
 	if err := checkMemory(cfg, cgroupMemory); err != nil {
 		fmt.Fprintln(errout, "ticktier-exporter:", err)
 		return exitUsage
@@ -83,7 +94,10 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 	for _, name := range r.set.Unknown(os.Environ()) {
 		logger.Warn("environment variable is no flag's and changes nothing", "name", name)
 	}
-	if err := serve(ctx, cfg, r.enabled(), logger); err != nil {
+	for _, name := range r.foreign.passedOver {
+		logger.Warn("flag is node_exporter's and changes nothing here", "flag", name)
+	}
+	if err := serve(ctx, r, logger); err != nil {
 		logger.Error("stopped", "err", err)
 		return exitFailed
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -61,6 +62,10 @@ func TestUsage(t *testing.T) {
 		{"check", []string{"--check-config"}, nil, 0, []string{"the configuration is good"}},
 		{"check of run", []string{"run", "--check-config", "--rate=100"}, nil, 0, []string{"the configuration is good"}},
 		{"unknown flag", []string{"--ratte=10"}, nil, 2, []string{"--ratte"}},
+		{"options", []string{"--collector.netdev.device-include=(", "--rate=0"}, nil, 2, []string{"--rate: 0", "--collector.netdev.device-include: "}},
+		{"both options", []string{"--collector.netdev.device-include=a", "--collector.netdev.device-exclude=b"}, nil, 2, []string{"mutually exclusive"}},
+		{"an option in the environment", nil, map[string]string{"TICKTIER_EXPORTER_COLLECTOR_VMSTAT_FIELDS": "["}, 2, []string{"--collector.vmstat.fields: "}},
+		{"help of options", []string{"--help"}, nil, 0, []string{"--collector.vmstat.fields=REGEXP", "(^(oom_kill|pgpg|pswp|pg.*fault).*)", "--collector.textfile.directory=DIR", "sources [--format"}},
 		{"unknown verb", []string{"rum"}, nil, 2, []string{"rum"}},
 		{"rate", []string{"--rate=0"}, nil, 2, []string{"ticktier-exporter: --rate: 0 is not between 1 and 1000\n"}},
 		{"two faults", []string{"--rate=0", "--ring.max-bytes=1"}, nil, 2, []string{"exporter: --rate: 0", "exporter: --ring.max-bytes: 1 "}},
@@ -210,6 +215,16 @@ func TestRun(t *testing.T) {
 	}
 	page, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
+	var live struct {
+		Sources []sourceInfo `json:"sources"`
+	}
+	if resp, err = (&http.Client{Transport: tr}).Get("http://" + m[1] + "/api/v1/sources"); err == nil {
+		err = json.NewDecoder(resp.Body).Decode(&live)
+		_ = resp.Body.Close()
+	}
+	if err != nil || len(live.Sources) == 0 || live.Sources[0].Name != "stat" || live.Sources[0].Reads < 10 || live.Sources[0].Cost <= 0 {
+		t.Errorf("sources: %+v, %v", live.Sources, err)
+	}
 	tr.CloseIdleConnections()
 	stop()
 	if code := <-done; code != 0 {

@@ -20,7 +20,7 @@ import (
 const clockFloor = 1_735_689_600_000
 
 // newSenders makes a sender for each URL.
-func newSenders(e *exporter, schema *collectors.Schema, specs []collectors.Spec) ([]*send.Sender, error) {
+func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.Series) (int64, bool)) ([]*send.Sender, error) {
 	labels, err := externalLabels(e.cfg)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func newSenders(e *exporter, schema *collectors.Schema, specs []collectors.Spec)
 			URL: url, Interval: e.cfg.RemoteWriteInterval, Timeout: e.cfg.RemoteWriteTimeout, Mode: mode,
 			ShutdownTimeout: e.cfg.ShutdownTimeout, StaleOnStop: e.cfg.RemoteWriteStaleOnStop,
 			ExternalLabels: labels, Ticks: e.ring.Reader(), Schema: schema,
-			Wall: e.clock.Wall, Now: e.clock.Mono, Start: counterStarts(e.cfg, specs, e.clock.Wall(0)),
+			Wall: e.clock.Wall, Now: e.clock.Mono, Start: start,
 			NotBefore: clockFloor,
 			Delivered: func(seq uint64) { d.set(i, seq) },
 			Version:   thisBuild().version, Session: e.session,

@@ -40,21 +40,22 @@ type exporter struct {
 
 // serve runs the exporter until a signal or an error ends it. What stops, stops in
 // the order in which ticks flow.
-func serve(ctx context.Context, cfg *config.Config, specs []collectors.Spec, log *slog.Logger) error {
+func serve(ctx context.Context, r *runFlags, log *slog.Logger) error {
+	cfg := &r.config
 	// The port first: it is the cheapest thing that can be wrong.
 	ln, err := listen(cfg.Listen)
 	if err != nil {
 		return err
 	}
 	limit := limitMemory(cfg) // before there is garbage
-	e, err := join(cfg, specs, log)
+	e, err := join(r, log)
 	if err != nil {
 		if ln != nil {
 			_ = ln.Close()
 		}
 		return err
 	}
-	e.logConfig(specs, limit)
+	e.logConfig(r.enabled(), limit)
 
 	var g run.Group
 	// Once a signal came its handler is gone: a second one ends the process.
@@ -88,7 +89,8 @@ func listen(addr string) (net.Listener, error) {
 }
 
 // join makes the parts and connects them.
-func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*exporter, error) {
+func join(r *runFlags, log *slog.Logger) (*exporter, error) {
+	cfg, specs, env := &r.config, r.enabled(), r.env(log)
 	e := &exporter{cfg: cfg, log: log, session: newSession(), clock: tick.NewClock(),
 		sampled: make(chan struct{}), sent: make(chan struct{})}
 	var err error
@@ -98,9 +100,10 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 	e.ring.Logger = log
 	schema := &collectors.Schema{}
 	e.bursts = burst.New(schema)
-	if e.senders, err = newSenders(e, schema, specs); err != nil {
+	if e.senders, err = newSenders(e, schema, counterStarts(env, specs, e.clock.Wall(0))); err != nil {
 		return nil, err
 	}
+	env.Self = e.selfMetrics()
 	e.loop, err = tick.New(tick.Config{
 		Rate:    cfg.Rate,
 		FloorHz: cfg.FloorHz,
@@ -125,9 +128,15 @@ func join(cfg *config.Config, specs []collectors.Spec, log *slog.Logger) (*expor
 	if err != nil {
 		return nil, err
 	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.HandleFunc("GET /api/v1/sources", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = writeSources(w, "json", r.sourceInfos(e.loop.Sources()))
+	})
 	e.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Ticktier-Session", e.session)
-		h.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 	})
 	return e, nil
 }

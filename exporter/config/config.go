@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type Config struct {
 	PathProcfs string `name:"path.procfs" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
 	PathSysfs  string `name:"path.sysfs" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
 	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
+
+	TextfileDirectory []string `name:"collector.textfile.directory" sep:"none" help:"Directory, or pattern of directories, whose *.prom files are served; may be repeated." placeholder:"DIR" group:"read"`
+	ContainerNetwork  bool     `name:"container-network" help:"Report the network of a container that does not share the host's, as if it were the device's." group:"read"`
 
 	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication." placeholder:"URL" group:"push"`
 	RemoteWriteInterval time.Duration `name:"remote-write.interval" help:"Time between two pushes." default:"5s" placeholder:"TIME" group:"push"`
@@ -82,6 +86,12 @@ func (c *Config) Validate() error {
 		bad("--shutdown.timeout: %s is negative", c.ShutdownTimeout)
 	}
 	c.checkPaths(bad)
+	c.TextfileDirectory = split(c.TextfileDirectory, isPath)
+	for _, dir := range c.TextfileDirectory {
+		if _, err := filepath.Match(dir, ""); err != nil {
+			bad("--collector.textfile.directory: %q: %w", dir, err)
+		}
+	}
 	c.checkPush(bad)
 	if _, err := c.Labels(); err != nil {
 		errs = append(errs, err)

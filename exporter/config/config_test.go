@@ -64,10 +64,12 @@ func TestValidate(t *testing.T) {
 		"token and user": {func(c *Config) {
 			c.RemoteWriteTokenFile, c.RemoteWriteUsername, c.RemoteWritePasswordFile = file, "u", file
 		}, []string{"--remote-write.bearer-token-file: not together"}},
-		"no token file":  {func(c *Config) { c.RemoteWriteTokenFile = missing }, []string{"--remote-write.bearer-token-file: ", missing}},
-		"user alone":     {func(c *Config) { c.RemoteWriteUsername = "u" }, []string{"--remote-write.username: needs --remote-write.password-file"}},
-		"password alone": {func(c *Config) { c.RemoteWritePasswordFile = file }, []string{"--remote-write.password-file: needs --remote-write.username"}},
-		"all at once":    {func(c *Config) { c.Rate, c.RingMaxBytes = 0, 1 }, []string{"--rate", "--ring.max-bytes"}},
+		"no token file":    {func(c *Config) { c.RemoteWriteTokenFile = missing }, []string{"--remote-write.bearer-token-file: ", missing}},
+		"user alone":       {func(c *Config) { c.RemoteWriteUsername = "u" }, []string{"--remote-write.username: needs --remote-write.password-file"}},
+		"password alone":   {func(c *Config) { c.RemoteWritePasswordFile = file }, []string{"--remote-write.password-file: needs --remote-write.username"}},
+		"textfile":         {func(c *Config) { c.TextfileDirectory = []string{"/a*, /b"} }, nil},
+		"textfile pattern": {func(c *Config) { c.TextfileDirectory = []string{"/a /b["} }, []string{`--collector.textfile.directory: "/b[": `}},
+		"all at once":      {func(c *Config) { c.Rate, c.RingMaxBytes = 0, 1 }, []string{"--rate", "--ring.max-bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good(t)

@@ -41,6 +41,12 @@ func isURL(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
 
+// isPath tells whether a text can be nothing else than a path of its own: one may
+// have spaces and commas in it.
+func isPath(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
+}
+
 // labelStart is what the name of a label with its = looks like, if a wrong one
 // too: that is to be reported, not taken for a part of the value before it.
 var labelStart = regexp.MustCompile(`^[0-9A-Za-z_]+=`)

@@ -26,6 +26,7 @@ type Set struct {
 	prefix string // of environment variables
 	all    *pflag.FlagSet
 	groups []*group
+	given  map[string]bool // by name, once it is parsed
 }
 
 // group is flags that help shows under one title.
@@ -91,6 +92,32 @@ func (s *Set) Switch(p *bool, name, help, title string) {
 	s.add(&flag{name: name, help: help, title: title, negatable: true, value: (*boolValue)(p)})
 }
 
+// Func adds a --name whose values are given to set; def is what help shows as its
+// value where it is not given.
+func (s *Set) Func(set func(string) error, name, help, def, placeholder, title string) {
+	s.add(&flag{name: name, help: help, def: def, placeholder: placeholder, title: title, value: funcValue(set)})
+}
+
+// Hidden adds a flag that help does not show and the environment does not set, such
+// as another program's name for it. One that is a switch may do without a value, and
+// has a --no-name for which set is given false.
+func (s *Set) Hidden(set func(string) error, name string, isSwitch bool) {
+	s.register(s.all, name, funcValue(set), isSwitch).Hidden = true
+	if isSwitch {
+		not := func(v string) error {
+			b, err := parseBool(v)
+			if err != nil {
+				return err
+			}
+			return set(strconv.FormatBool(!b))
+		}
+		s.register(s.all, "no-"+name, funcValue(not), true).Hidden = true
+	}
+}
+
+// Given tells whether a flag, or its variable, was given when the set was parsed.
+func (s *Set) Given(name string) bool { return s.given[name] }
+
 type flag struct {
 	name, help, def, placeholder, title string
 	negatable                           bool
@@ -144,15 +171,16 @@ func (s *Set) Parse(args, environ []string) ([]string, error) {
 		}
 	}
 	var errs []error
+	s.given = map[string]bool{}
 	s.all.VisitAll(func(f *pflag.Flag) {
+		no := s.all.Lookup("no-" + f.Name)
+		s.given[f.Name] = f.Changed || no != nil && no.Changed
 		name := s.env(f.Name)
 		value, ok := env[name]
-		if !ok || s.prefix == "" || f.Hidden || f.Changed {
+		if !ok || s.prefix == "" || f.Hidden || s.given[f.Name] {
 			return
 		}
-		if no := s.all.Lookup("no-" + f.Name); no != nil && no.Changed {
-			return
-		}
+		s.given[f.Name] = true
 		if err := f.Value.Set(value); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}

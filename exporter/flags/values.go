@@ -22,6 +22,7 @@ type (
 	durationValue time.Duration
 	listValue     []string
 	textValue     struct{ encoding.TextUnmarshaler }
+	funcValue     func(string) error
 	shownValue    struct{}
 	enum          struct {
 		pflag.Value
@@ -96,6 +97,10 @@ func (v *listValue) Type() string       { return "list" }
 func (v textValue) Set(s string) error { return v.UnmarshalText([]byte(s)) }
 func (v textValue) String() string     { return "" }
 func (v textValue) Type() string       { return "text" }
+
+func (v funcValue) Set(s string) error { return v(s) }
+func (v funcValue) String() string     { return "" }
+func (v funcValue) Type() string       { return "func" }
 
 func (e enum) Set(s string) error {
 	if !slices.Contains(e.choices, s) {

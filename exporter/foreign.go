@@ -1,0 +1,101 @@
+package main
+
+import "strconv"
+
+// foreign is what flags of node_exporter's say that are no flags here. A device that
+// goes over to ticktier keeps its command line: what has another name here is
+// understood, what changes nothing is passed over with a word in the log.
+type foreign struct {
+	noDefaults bool
+	passedOver []string
+}
+
+// foreignNames are node_exporter's names of flags that have another here, or had
+// before it renamed them.
+var foreignNames = map[string]string{
+	"collector.netdev.device-whitelist":         "netdev.device-include",
+	"collector.netdev.device-blacklist":         "netdev.device-exclude",
+	"collector.diskstats.ignored-devices":       "diskstats.device-exclude",
+	"collector.filesystem.ignored-mount-points": "filesystem.mount-points-exclude",
+	"collector.filesystem.ignored-fs-types":     "filesystem.fs-types-exclude",
+}
+
+// foreignPart are sources that node_exporter has under another name, or as a part of
+// another: to read that one alone means to read these.
+var foreignPart = map[string]string{"power_supply": "powersupplyclass", "stat": "cpu"}
+
+// foreignSources are node_exporter's sources that are not read here.
+var foreignSources = []string{
+	"bcache", "bcachefs", "bonding", "btrfs", "cgroups", "cpu_vulnerabilities", "dmmultipath", "drbd", "drm", "edac",
+	"ethtool", "fibrechannel", "infiniband", "ipvs", "ksmd", "lnstat", "logind", "mdadm", "meminfo_numa", "mountstats",
+	"netclass_rtnl", "network_route", "nfs", "nfsd", "ntp", "nvme", "nvmesubsystem", "pcidevice", "perf", "qdisc", "rapl",
+	"runit", "supervisord", "swap", "sysctl", "systemd", "tapestats", "tcpstat", "watchdog", "wifi", "xfrm", "xfs", "zfs",
+}
+
+// foreignSwitches and foreignValues are its flags that change nothing here: most say
+// how it reads, not what.
+var (
+	foreignSwitches = []string{
+		"collector.arp.netlink", "collector.netdev.netlink", "collector.netclass.netlink", "collector.netclass.ignore-invalid-speed",
+		"collector.cpu.guest", "collector.cpu.info", "collector.stat.softirq", "collector.interrupts.include-zeros",
+		"web.disable-exporter-metrics",
+	}
+	foreignValues = []string{
+		"collector.filesystem.mount-timeout", "collector.filesystem.stat-workers", "runtime.gomaxprocs", "web.max-requests",
+	}
+)
+
+// addForeign adds node_exporter's flags.
+func (r *runFlags) addForeign() {
+	for name, option := range foreignNames {
+		r.set.Hidden(func(v string) error {
+			r.options[option] = v
+			return nil
+		}, name, false)
+	}
+	r.set.Hidden(func(v string) error {
+		r.config.Listen = v
+		return nil
+	}, "web.listen-address", false)
+	if s := r.source("power_supply"); s != nil {
+		r.set.Hidden(func(v string) (err error) {
+			s.on, err = strconv.ParseBool(v)
+			return err
+		}, "collector.powersupplyclass", true)
+	}
+	for _, name := range foreignSources {
+		if r.source(name) == nil {
+			r.passOver("collector."+name, true)
+		}
+	}
+	for _, name := range foreignSwitches {
+		r.passOver(name, true)
+	}
+	for _, name := range foreignValues {
+		r.passOver(name, false)
+	}
+}
+
+func (r *runFlags) source(name string) *sourceFlag {
+	for i := range r.sources {
+		if s := &r.sources[i]; s.spec.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// passOver adds a flag that changes nothing. To switch off what is not there is
+// worth no word.
+func (r *runFlags) passOver(name string, isSwitch bool) {
+	r.set.Hidden(func(v string) error {
+		on, err := strconv.ParseBool(v)
+		if isSwitch && err != nil {
+			return err
+		}
+		if !isSwitch || on {
+			r.foreign.passedOver = append(r.foreign.passedOver, "--"+name)
+		}
+		return nil
+	}, name, isSwitch)
+}
