@@ -29,11 +29,12 @@ var siblings = map[string][]string{
 	"adapter/tier":    {"adapter/fold", "adapter/store"},
 	"adapter/receive": {"adapter/store"},
 	"adapter/query":   {"adapter/store"},
+	"adapter/ruler":   {"adapter/store"},
 	"adapter/seed":    {"adapter/fold", "adapter/store"},
 }
 
 // fromCollectors are the packages that may import collectors.
-var fromCollectors = []string{"exporter", "exporter/burst", "exporter/tick", "exporter/send", "exporter/expose"}
+var fromCollectors = []string{"exporter", "exporter/burst", "exporter/tick", "exporter/send", "exporter/expose", "exporter/spool"}
 
 // vocabulary are the packages under tsdb that storage's own interfaces speak in:
 // whoever reads a series needs them.
