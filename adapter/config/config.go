@@ -28,6 +28,8 @@ type Config struct {
 	QueryMaxSamples  int      `name:"query.max-samples" help:"Most samples a query may hold in memory (default ${default})." default:"50000000" placeholder:"N"`
 	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time (default ${default})." default:"20" placeholder:"N"`
 
+	Rules `embed:""`
+
 	ShutdownTimeout Duration `name:"shutdown.timeout" help:"How long requests under way may go on at a stop (default ${default})." default:"10s" placeholder:"TIME"`
 	Pprof           bool     `name:"debug.pprof" help:"Serve /debug/pprof."`
 
@@ -71,6 +73,7 @@ func (c *Config) Validate() error {
 		bad("--query.max-concurrency: %d is less than 1", c.QueryConcurrency)
 	}
 	c.checkRetention(bad)
+	c.Rules.validate(bad)
 	if err := writable(c.DataDir); err != nil {
 		bad("--data-dir: %w", err)
 	}

@@ -14,6 +14,10 @@ func good(t *testing.T) Config {
 		RetentionRaw: Duration(48 * time.Hour), Retention5m: Duration(14 * 24 * time.Hour), Retention1h: Duration(90 * 24 * time.Hour),
 		OutOfOrderWindow: Duration(24 * time.Hour), FoldInterval: Duration(time.Minute), FoldLag: Duration(30 * time.Second),
 		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1,
+		Rules: Rules{
+			RulesInterval: Duration(15 * time.Second), RulesQueryOffset: Duration(15 * time.Second), RulesOutage: Duration(time.Hour),
+			RulesGrace: Duration(time.Minute), RulesResend: Duration(time.Minute),
+		},
 	}
 }
 

@@ -49,8 +49,8 @@ type Config struct {
 	// ResendDelay is the time between two notifications of an alert that goes on; 1 min.
 	ResendDelay time.Duration
 
-	// Alertmanagers are the addresses that alerts are sent to. A path is put before
-	// /api/v2/alerts; a user and password are sent as basic authentication.
+	// Alertmanagers are the addresses that alerts are sent to, without user and password,
+	// which belong into HTTPClient. A path is put before /api/v2/alerts.
 	Alertmanagers []*url.URL
 	// HTTPClient is how they are spoken to: TLS, authentication, proxies. Nil is
 	// Prometheus' default.
@@ -98,8 +98,8 @@ func (c *Config) validate() error {
 		}
 	}
 	for _, u := range c.Alertmanagers {
-		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("ruler: Alertmanager %q is no http or https address", u.Redacted())
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			return fmt.Errorf("ruler: Alertmanager %q is no http or https address without a user", u.Redacted())
 		}
 	}
 	for _, d := range []struct {

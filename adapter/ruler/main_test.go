@@ -58,7 +58,7 @@ type notification struct {
 	EndsAt       time.Time
 	GeneratorURL string
 
-	path, user string
+	path string
 }
 
 func (n notification) firing(now time.Time) bool { return n.EndsAt.After(now) }

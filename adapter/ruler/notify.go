@@ -75,10 +75,6 @@ func alertmanager(u *url.URL, client *promconfig.HTTPClientConfig) *config.Alert
 	if client != nil {
 		a.HTTPClientConfig = *client
 	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		a.HTTPClientConfig.BasicAuth = &promconfig.BasicAuth{Username: u.User.Username(), Password: promconfig.Secret(password)}
-	}
 	return a
 }
 

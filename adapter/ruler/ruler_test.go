@@ -1,7 +1,6 @@
 package ruler
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/rules"
 )
 
@@ -307,42 +307,33 @@ func TestNew(t *testing.T) {
 	})
 }
 
-// TestAlertmanagers sends to two, one of which wants a password.
 func TestAlertmanagers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.close()
 		write(t, filepath.Join(w.dir, "r.yml"), strings.ReplaceAll(testRules, "for: 2m", "for: 0s"))
 		c := w.config()
-		second, err := url.Parse("https://me:secret@other.test:9093")
+		second, err := url.Parse("https://other.test:9093")
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Alertmanagers = append(c.Alertmanagers, second)
-		users := map[string]string{}
-		c.do = func(ctx context.Context, client *http.Client, req *http.Request) (*http.Response, error) {
-			// The client's transport puts the password in; let it, and send nothing.
-			resp, err := w.do(ctx, client, req)
-			w.mu.Lock()
-			users[req.URL.String()] = req.URL.Host
-			w.mu.Unlock()
-			return resp, err
-		}
 		r, stop := w.start(c)
 		defer stop()
 		w.run("x", 7, time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		want := map[string]string{"http://alerts.test/prefix/api/v2/alerts": "alerts.test", "https://other.test:9093/api/v2/alerts": "other.test:9093"}
-		if diff := cmp.Diff(want, users); diff != "" {
+		got := map[string]bool{}
+		for _, n := range w.take() {
+			got[n.path] = true
+		}
+		if diff := cmp.Diff(map[string]bool{"http://alerts.test/prefix/api/v2/alerts": true, "https://other.test:9093/api/v2/alerts": true}, got); diff != "" {
 			t.Errorf("sent to (-want +got):\n%s", diff)
 		}
 		if n := len(r.Alertmanagers()); n != 2 {
 			t.Errorf("%d Alertmanagers are listed", n)
 		}
-		a := alertmanager(second, nil)
-		if b := a.HTTPClientConfig.BasicAuth; b == nil || b.Username != "me" || string(b.Password) != "secret" {
-			t.Errorf("basic authentication is %+v", b)
+		h := &promconfig.HTTPClientConfig{BearerToken: "token"}
+		if a := alertmanager(second, h); string(a.HTTPClientConfig.BearerToken) != "token" {
+			t.Errorf("the client is configured as %+v", a.HTTPClientConfig)
 		}
 	})
 }
