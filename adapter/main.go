@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/ticktier/ticktier/adapter/config"
+	"github.com/ticktier/ticktier/adapter/ruler"
 )
 
 // version is set by the linker.
@@ -78,6 +79,10 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		return exitUsage
 	}
 	if cfg.CheckConfig {
+		if err := ruler.Check(cfg.RuleFiles); err != nil {
+			fmt.Fprintf(errout, "ticktier-adapter: %v\n", err)
+			return exitUsage
+		}
 		fmt.Fprintln(out, "the configuration is good")
 		return 0
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/ticktier/ticktier/adapter/page"
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/receive"
+	"github.com/ticktier/ticktier/adapter/ruler"
 	"github.com/ticktier/ticktier/adapter/store"
 	"github.com/ticktier/ticktier/adapter/tier"
 )
@@ -70,7 +71,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
 
-	mux, err := a.routes(cfg, logger, reg)
+	mux, err := a.routes(cfg, ln.Addr(), logger, reg)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,8 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	g.Add(func() error { return waitSignal(ctx, logger) }, func(error) {})
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
+	addContext(&g, ctx, a.ruler.Run)
+	addContext(&g, ctx, a.reloadOnHangup)
 	g.Add(func() error {
 		logger.Info("listening", "addr", ln.Addr().String(), "version", version, "data_dir", cfg.DataDir)
 		a.ready.Store(true)
@@ -132,6 +135,7 @@ type adapter struct {
 	driver       *tier.Driver
 	receive      *receive.Handler
 	fleet        *fleet.Fleet
+	ruler        *ruler.Ruler // made by routes, which makes the engine it evaluates with
 	ready        atomic.Bool
 }
 
@@ -226,9 +230,9 @@ func (a *adapter) close() error {
 }
 
 // routes is the adapter's HTTP surface.
-func (a *adapter) routes(cfg *config.Config, logger *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
+func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	api, err := query.New(query.Config{
-		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata,
+		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata, Rules: ruling{a}, Alertmanagers: ruling{a},
 		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
 		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
 		Build: buildInfo(), Flags: cfg.Flags(), Runtime: runtimeInfo(cfg, time.Now()),
@@ -237,8 +241,12 @@ func (a *adapter) routes(cfg *config.Config, logger *slog.Logger, reg *prometheu
 	if err != nil {
 		return nil, err
 	}
+	if a.ruler, err = newRuler(cfg, addr, api, a.raw, logger, reg); err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", api.Handler())
+	mux.Handle("POST /-/reload", a.ruler)
 	mux.Handle("/federate", api.Handler())
 	mux.Handle("/api/v1/write", a.receive)
 	mux.Handle("GET /api/v1/devices", a.fleet)

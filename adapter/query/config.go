@@ -77,6 +77,8 @@ type Config struct {
 	TSDB v1.TSDBAdminStats
 	// Rules answers /api/v1/rules and /api/v1/alerts. There are none when it is nil.
 	Rules v1.RulesRetriever
+	// Alertmanagers answers /api/v1/alertmanagers. There are none when it is nil.
+	Alertmanagers v1.AlertmanagerRetriever
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil

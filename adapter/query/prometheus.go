@@ -55,6 +55,10 @@ func newPrometheusAPI(c Config, e *Engine, q *Queryable, p parser.Parser, ready 
 	if c.Rules != nil {
 		rr = c.Rules
 	}
+	var ar v1.AlertmanagerRetriever = nothing{}
+	if c.Alertmanagers != nil {
+		ar = c.Alertmanagers
+	}
 	return v1.NewAPI(
 		e,
 		q,
@@ -62,7 +66,7 @@ func newPrometheusAPI(c Config, e *Engine, q *Queryable, p parser.Parser, ready 
 		c.Raw,
 		func(context.Context) v1.ScrapePoolsRetriever { return nothing{} },
 		func(context.Context) v1.TargetRetriever { return nothing{} },
-		func(context.Context) v1.AlertmanagerRetriever { return nothing{} },
+		func(context.Context) v1.AlertmanagerRetriever { return ar },
 		func() config.Config { return config.DefaultConfig },
 		c.Flags,
 		v1.GlobalURLOptions{},

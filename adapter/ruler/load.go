@@ -79,6 +79,12 @@ func read(patterns []string, p parser.Parser) (ruleSet, error) {
 	return set, errors.Join(errs...)
 }
 
+// Check tells what is wrong with the rule files that the patterns name.
+func Check(patterns []string) error {
+	_, err := read(patterns, parser.NewParser(parser.Options{}))
+	return err
+}
+
 // expand returns the files that match, in order. A pattern may match none; a plain
 // name must exist.
 func expand(patterns []string) (names []string, err error) {

@@ -337,3 +337,22 @@ func TestAlertmanagers(t *testing.T) {
 		}
 	})
 }
+
+func TestCheck(t *testing.T) {
+	if err := Check([]string{"../../rules/*.yml", "../../rules/alerts-node.yml"}); err != nil {
+		t.Errorf("the rules of this repository: %v", err)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yml"), "groups: [{name: a, rules: [{alert: A, expr: x, annotations: {summary: '{{ $nothing }}'}}]}]")
+	write(t, filepath.Join(dir, "b.yml"), testRules)
+	write(t, filepath.Join(dir, "b_test.yaml"), "no rules")
+	err := Check([]string{filepath.Join(dir, "*"), filepath.Join(dir, "absent.yml"), filepath.Join(dir, "none*")})
+	for _, part := range []string{"a.yml", "nothing", "absent.yml"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error lacks %q: %v", part, err)
+		}
+	}
+	if err != nil && (strings.Contains(err.Error(), "b.yml") || strings.Contains(err.Error(), "none")) {
+		t.Errorf("the error blames what is good: %v", err)
+	}
+}

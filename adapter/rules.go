@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/rules"
+
+	"github.com/ticktier/ticktier/adapter/config"
+	"github.com/ticktier/ticktier/adapter/query"
+	"github.com/ticktier/ticktier/adapter/ruler"
+	"github.com/ticktier/ticktier/adapter/store"
+)
+
+// newRuler makes the ruler that evaluates over api's tiers and stores in raw. The
+// configuration was found valid before.
+func newRuler(cfg *config.Config, addr net.Addr, api *query.API, raw *store.Raw, logger *slog.Logger, reg prometheus.Registerer) (*ruler.Ruler, error) {
+	alertmanagers, err := cfg.Alertmanagers()
+	if err != nil {
+		return nil, err
+	}
+	client, err := cfg.AlertmanagerClient()
+	if err != nil {
+		return nil, err
+	}
+	external, err := cfg.ExternalLabels()
+	if err != nil {
+		return nil, err
+	}
+	link, err := externalURL(cfg, addr)
+	if err != nil {
+		return nil, err
+	}
+	return ruler.New(ruler.Config{
+		Engine: api.Engine(), Queryable: api.Queryable(), Store: raw, Files: cfg.RuleFiles,
+		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
+		OutageTolerance: time.Duration(cfg.RulesOutage), ForGracePeriod: time.Duration(cfg.RulesGrace), ResendDelay: time.Duration(cfg.RulesResend),
+		Alertmanagers: alertmanagers, HTTPClient: client, ExternalLabels: labels.FromMap(external), ExternalURL: link,
+		StopTimeout: time.Duration(cfg.ShutdownTimeout), Logger: logger.With("part", "rules"), Registerer: reg,
+	})
+}
+
+// externalURL is where people reach the adapter: as told, or the host's name with the
+// port it listens on.
+func externalURL(cfg *config.Config, addr net.Addr) (*url.URL, error) {
+	if cfg.ExternalURL != "" {
+		return url.Parse(cfg.ExternalURL)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return nil, err
+	}
+	return &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}, nil
+}
+
+// reloadOnHangup reads the rule files again at each SIGHUP. The ruler logs how it went.
+func (a *adapter) reloadOnHangup(ctx context.Context) error {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	defer signal.Stop(c)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c:
+			_ = a.ruler.Reload()
+		}
+	}
+}
+
+// ruling answers the query API's questions about rules and Alertmanagers. The ruler is
+// made after the API, with its engine.
+type ruling struct{ a *adapter }
+
+func (r ruling) RuleGroups() []*rules.Group           { return r.a.ruler.RuleGroups() }
+func (r ruling) AlertingRules() []*rules.AlertingRule { return r.a.ruler.AlertingRules() }
+func (r ruling) Alertmanagers() []*url.URL            { return r.a.ruler.Alertmanagers() }
+func (r ruling) DroppedAlertmanagers() []*url.URL     { return r.a.ruler.DroppedAlertmanagers() }
