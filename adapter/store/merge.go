@@ -14,7 +14,7 @@ import (
 )
 
 // Merge merges the blocks of the oldest aligned merge range that ends at or before
-// limit into one, and says whether there was one to merge. It reads and writes
+// limit into one, from the first of them to the end of the range, and says whether there was one to merge. It reads and writes
 // one range at a time, so a caller may pause between two.
 func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 	group := b.mergeable(limit)
@@ -27,11 +27,14 @@ func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 			return false, fmt.Errorf("read block %s: %w", blk.Meta().ULID, err)
 		}
 	}
-	from := fold.Window(group[0].MinTime(), b.o.MergeRange)
+	// Not from the start of the merge range on: what is older may have been dropped,
+	// and a block must not claim time that it has no buckets of.
+	from := group[0].MinTime()
+	to := fold.Window(from, b.o.MergeRange) + b.o.MergeRange
 	feed := func(yield func(labels.Labels, []fold.Bucket) error) error {
 		return b.joinBlocks(group, yield)
 	}
-	blk, err := b.writeBlock(from, from+b.o.MergeRange, group, slices.Sorted(maps.Keys(set)), feed)
+	blk, err := b.writeBlock(from, to, group, slices.Sorted(maps.Keys(set)), feed)
 	if err != nil {
 		return false, fmt.Errorf("merge %d blocks of tier %s: %w", len(group), b.Name(), err)
 	}
@@ -45,8 +48,8 @@ func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 	return true, nil
 }
 
-// mergeable is the oldest group of blocks in one merge range that are not merged
-// yet.
+// mergeable is the oldest group of two or more blocks in one merge range that are
+// not merged yet.
 func (b *Buckets) mergeable(limit int64) []*tsdb.Block {
 	size := b.o.MergeRange
 	if size <= b.o.BlockRange {
@@ -65,9 +68,15 @@ func (b *Buckets) mergeable(limit int64) []*tsdb.Block {
 			continue
 		}
 		if len(group) > 0 && fold.Window(group[0].MinTime(), size) != from {
-			break
+			if len(group) > 1 {
+				break
+			}
+			group = group[:0]
 		}
 		group = append(group, blk)
+	}
+	if len(group) < 2 {
+		return nil
 	}
 	return group
 }
