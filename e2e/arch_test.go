@@ -25,6 +25,8 @@ var siblings = map[string][]string{
 	"exporter/ring":   {"exporter/frame"},
 	"exporter/send":   {"exporter/frame"},
 	"exporter/expose": {"exporter/frame", "exporter/burst"},
+	"exporter/top":    {"exporter/follow"},
+	"exporter/plot":   {"exporter/follow"},
 	"adapter/store":   {"adapter/fold"},
 	"adapter/tier":    {"adapter/fold", "adapter/store"},
 	"adapter/receive": {"adapter/store"},

@@ -44,6 +44,11 @@ const memProfileRate = 512 << 10
 
 // realMain is main with its surroundings passed in; it returns the exit code.
 func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
+	if len(args) > 0 {
+		if c, ok := clients()[args[0]]; ok {
+			return runClient(ctx, c, args[1:], out, errout)
+		}
+	}
 	verb := "run"
 	if len(args) > 0 && (args[0] == verb || args[0] == sourcesVerb) {
 		verb, args = args[0], args[1:]

@@ -1,0 +1,100 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// recording is a minute at 100 Hz with one burst, one late tick and a gap.
+func recording() string {
+	var b strings.Builder
+	b.WriteString(`{"hello":{"session":"<s&>","version":1}}` + "\n")
+	b.WriteString(`{"series":[{"id":0,"name":"node_cpu_seconds_total","labels":{"cpu":"0","mode":"idle"}},` +
+		`{"id":1,"name":"node_cpu_seconds_total","labels":{"cpu":"0","mode":"user"}},` +
+		`{"id":2,"name":"node_network_receive_packets_total","labels":{"device":"eth<0>"}},` +
+		`{"id":3,"name":"node_softnet_dropped_total","labels":{"cpu":"0"}}]}` + "\n")
+	idle, user, rx := 0, 0, 0
+	for i := range 6000 {
+		t := 1_700_000_000_000 + 10*i
+		if i == 3000 {
+			user, rx = user+1, rx+1000
+		} else {
+			idle++
+		}
+		if i == 2000 {
+			t += 7
+		}
+		if i == 4000 {
+			fmt.Fprintf(&b, `{"gap":{"reason":"missed","ticks":1,"fromTime":%d,"toTime":%d}}`+"\n", t-10, t+10)
+			continue
+		}
+		fmt.Fprintf(&b, `{"tick":{"seq":%d,"t":%d,"v":{"0":%.2f,"1":%.2f,"2":%d,"3":0}}}`+"\n", i, t, float64(idle)/100, float64(user)/100, rx)
+	}
+	return b.String()
+}
+
+func TestRead(t *testing.T) {
+	rec, err := read(strings.NewReader(recording()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.ticks != 5999 || rec.missed != 1 || len(rec.gaps) != 1 {
+		t.Errorf("%d ticks, %d missed", rec.ticks, rec.missed)
+	}
+	if l := rec.panels[cpu]["user"]; l.max < 99.9 {
+		t.Errorf("the burst is shown as %v %%", l.max)
+	}
+	if ls := rec.lines(packets); len(ls) != 1 || ls[0].name != "in eth<0>" || ls[0].max != 100_000 {
+		t.Errorf("%+v", ls)
+	}
+	if ls := rec.lines(drops); len(ls) != 0 {
+		t.Errorf("%d lines of drops", len(ls))
+	}
+	if ls := rec.lines(lateness); len(ls) != 1 || ls[0].max < 6.9 || ls[0].max > 7.1 {
+		t.Errorf("late by %v ms", ls[0].max)
+	}
+}
+
+// TestDraw: the picture is XML, small, and shows the burst at its full height.
+func TestDraw(t *testing.T) {
+	var b strings.Builder
+	if err := Draw(&b, strings.NewReader(recording())); err != nil {
+		t.Fatal(err)
+	}
+	d := xml.NewDecoder(strings.NewReader(b.String()))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in %.300s", err, b.String())
+		}
+	}
+	for _, want := range []string{"5999 ticks, 1 missing", "&lt;s&amp;&gt;", "in eth&lt;0&gt;", "busiest tick", "#f8d7da", ">none<"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in the picture", want)
+		}
+	}
+	if top := fmt.Sprintf("V%d.0", head+height+gap+20); !strings.Contains(b.String(), top) {
+		t.Errorf("the burst does not reach the top, %s", top)
+	}
+	if b.Len() > 200_000 {
+		t.Errorf("the picture takes %d bytes", b.Len())
+	}
+	for _, bad := range []string{"", "{x}\n", `{"tick":{"seq":1,"t":1,"v":{}}}` + "\n"} {
+		if err := Draw(io.Discard, strings.NewReader(bad)); err == nil {
+			t.Errorf("%q was drawn", bad)
+		}
+	}
+}
+
+func TestCeiling(t *testing.T) {
+	for v, want := range map[float64]float64{0.3: 0.5, 1: 1, 1.01: 2, 37: 50, 51: 100, 1e6: 1e6} {
+		if got := ceiling(v); got < want*0.999 || got > want*1.001 {
+			t.Errorf("%v: %v, want %v", v, got, want)
+		}
+	}
+}
