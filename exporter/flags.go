@@ -154,7 +154,7 @@ func (r *runFlags) env(log *slog.Logger) collectors.Env {
 }
 
 func (r *runFlags) help(w io.Writer) {
-	fmt.Fprintf(w, "Usage: ticktier-exporter [run] [flags]\n       ticktier-exporter sources [--format=table|json] [flags]\n" +
+	fmt.Fprintf(w, "Usage: ticktier-exporter [run] [flags]\n       ticktier-exporter sources [--format=table|json] [flags]\n"+
 		"       ticktier-exporter top | record | plot FILE    (--help tells more)\n\n%s", about)
 	r.set.Help(w)
 }
