@@ -28,6 +28,8 @@ type options struct {
 	samples   int
 	rates     []int
 	exporters bool
+	receivers bool
+	devices   int
 }
 
 func main() {
@@ -39,6 +41,8 @@ func main() {
 	flag.IntVar(&o.series, "series", 500, "series of a sender")
 	flag.IntVar(&o.samples, "samples", 50, "samples of a series in a push")
 	flag.BoolVar(&o.exporters, "exporter", true, "run the exporter too")
+	flag.BoolVar(&o.receivers, "receiver", true, "compare receivers")
+	flag.IntVar(&o.devices, "fleet", 200, "devices of the fleet with 7 and with 90 days of history; 0 leaves it out")
 	flag.Parse()
 	if err := run(context.Background(), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -53,6 +57,17 @@ func run(ctx context.Context, o options, out io.Writer) error {
 				return fmt.Errorf("exporter at %d Hz: %w", rate, err)
 			}
 		}
+	}
+	for _, days := range []int{7, 90} {
+		if o.devices == 0 {
+			break
+		}
+		if err := fleet(ctx, o, days, out); err != nil {
+			return fmt.Errorf("fleet: %w", err)
+		}
+	}
+	if !o.receivers {
+		return nil
 	}
 	for _, v := range []client.Version{client.V1, client.V2} {
 		if err := receiver(ctx, o, v, "adapter", startAdapter, out); err != nil {

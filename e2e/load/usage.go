@@ -11,7 +11,8 @@ import (
 // usage is what a process has used since its start.
 type usage struct {
 	cpu  time.Duration // user and system
-	peak int64         // highest resident set, in bytes
+	rss  int64         // resident set, in bytes
+	peak int64         // the highest it was
 }
 
 // usageOf reads it from /proc. The kernel counts CPU time there in hundredths of a
@@ -38,12 +39,16 @@ func usageOf(pid int) (usage, error) {
 		return usage{}, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		for prefix, to := range map[string]*int64{"VmHWM:": &u.peak, "VmRSS:": &u.rss} {
+			rest, ok := strings.CutPrefix(line, prefix)
+			if !ok {
+				continue
+			}
 			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			if err != nil {
 				return usage{}, err
 			}
-			u.peak = kib << 10
+			*to = kib << 10
 		}
 	}
 	return u, nil
