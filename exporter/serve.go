@@ -98,6 +98,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 		return nil, err
 	}
 	e.ring.Logger = log
+	e.ring.Duration = cfg.RingDuration
 	schema := &collectors.Schema{}
 	e.bursts = burst.New(schema)
 	if e.senders, err = newSenders(e, schema, counterStarts(env, specs, e.clock.Wall(0))); err != nil {

@@ -40,7 +40,8 @@ type Config struct {
 
 	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
 
-	RingMaxBytes Bytes `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
+	RingMaxBytes Bytes         `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
+	RingDuration time.Duration `name:"ring.duration" help:"How long to hold ticks for, while there is room for them; 0 for as long as there is room." default:"0s" placeholder:"TIME"`
 
 	ShutdownTimeout time.Duration `name:"shutdown.timeout" help:"How long to go on pushing what is left at a stop." default:"5s" placeholder:"TIME"`
 	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof."`
@@ -81,6 +82,9 @@ func (c *Config) Validate() error {
 	}
 	if c.RingMaxBytes < MinRingBytes || c.RingMaxBytes > MaxRingBytes {
 		bad("--ring.max-bytes: %s is not between %s and %s", c.RingMaxBytes, Bytes(MinRingBytes), Bytes(MaxRingBytes))
+	}
+	if c.RingDuration < 0 {
+		bad("--ring.duration: %s is negative", c.RingDuration)
 	}
 	if c.ShutdownTimeout < 0 {
 		bad("--shutdown.timeout: %s is negative", c.ShutdownTimeout)

@@ -52,6 +52,7 @@ func TestValidate(t *testing.T) {
 		"timeout":           {func(c *Config) { c.RemoteWriteTimeout = -1 }, []string{"--remote-write.timeout: -1ns is less than 10ms"}},
 		"shutdown":          {func(c *Config) { c.ShutdownTimeout = -time.Second }, []string{"--shutdown.timeout: -1s is negative"}},
 		"ring":              {func(c *Config) { c.RingMaxBytes = 1 }, []string{"--ring.max-bytes: 1 is not between 64KiB and 64GiB"}},
+		"ring duration":     {func(c *Config) { c.RingDuration = -time.Second }, []string{"--ring.duration: -1s is negative"}},
 		"label no value":    {func(c *Config) { c.ExternalLabel = []string{"site"} }, []string{`--external-label: "site" is not NAME=VALUE`}},
 		"label name":        {func(c *Config) { c.ExternalLabel = []string{"1x=y"} }, []string{`--external-label: "1x" is no label name`}},
 		"label reserved":    {func(c *Config) { c.ExternalLabel = []string{"__name__=y"} }, []string{"--external-label", "reserved"}},

@@ -31,6 +31,9 @@ const (
 type Ring struct {
 	// Set before the first Append.
 
+	// Duration is how long a tick is held at least, while there is room for it, and
+	// no longer than a frame lasts beyond that; 0 is for as long as there is room.
+	Duration time.Duration
 	// Evicted, where set, is given each frame that has to go, before its bytes
 	// are used again. It is called from Append with the lock held: it may copy
 	// and return, no more.
@@ -109,6 +112,7 @@ func (r *Ring) append(t *frame.Tick) {
 	if len(r.open) > 0 && r.full(t) {
 		r.close()
 	}
+	r.expire(t.Time)
 	if len(r.open) == 0 {
 		r.open = r.enc.Begin(r.open, t)
 		r.cur = span{firstSeq: t.Seq, firstTime: t.Time, before: r.total}
