@@ -112,7 +112,7 @@ load: build ## the built programs under load, with what they cost (LOADFLAGS=)
 	$(GO) run ./e2e/load -bin '$(BIN)' $(LOADFLAGS)
 
 .PHONY: e2e
-e2e: build peers chromium ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
+e2e: build peers chromium alertmanager ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
 	TICKTIER_E2E_BIN='$(abspath $(BIN))' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
 		$(GO) test -count=1 -parallel 2 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
 
@@ -123,6 +123,10 @@ peers: ## Prometheus, promtool, VictoriaMetrics, node_exporter, cached outside t
 .PHONY: chromium
 chromium: ## a browser for e2e: the one that is installed, or Debian's package
 	@sh e2e/chromium.sh
+
+.PHONY: alertmanager
+alertmanager: ## a real Alertmanager for e2e: the one that is installed, or Debian's package
+	@sh e2e/alertmanager.sh
 
 .PHONY: size
 size: ## stripped size of both programs on each platform; the exporter on arm64 has a budget
