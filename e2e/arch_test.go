@@ -25,6 +25,7 @@ var siblings = map[string][]string{
 	"exporter/ring":   {"exporter/frame"},
 	"exporter/send":   {"exporter/frame"},
 	"exporter/expose": {"exporter/frame", "exporter/burst"},
+	"exporter/spool":  {"exporter/frame"},
 	"exporter/top":    {"exporter/follow"},
 	"exporter/plot":   {"exporter/follow"},
 	"adapter/store":   {"adapter/fold"},
