@@ -209,11 +209,6 @@ func (a *adapter) lacks(metric string) fold.Parts {
 	return 0
 }
 
-// observer tells the fleet of pushes; neither package knows the other.
-type observer struct{ fleet *fleet.Fleet }
-
-func (o observer) Pushed(p receive.Push) { o.fleet.Pushed(fleet.Push(p)) }
-
 // close closes what is open, the stores last.
 func (a *adapter) close() error {
 	var errs []error

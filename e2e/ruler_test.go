@@ -6,11 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,82 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ticktier/ticktier/e2e/client"
-	"github.com/ticktier/ticktier/e2e/program"
 )
-
-// alertmanagerExe returns the path of a real Alertmanager, installing Debian's package
-// as `make alertmanager` does.
-var alertmanagerExe = sync.OnceValues(func() (string, error) {
-	cmd := exec.Command("sh", "alertmanager.sh")
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, errs.String())
-	}
-	return strings.TrimSpace(string(out)), nil
-})
-
-// notice is one notification that Alertmanager sends on.
-type notice struct {
-	Status string
-	Alerts []struct {
-		Status       string
-		Labels       map[string]string
-		Annotations  map[string]string
-		StartsAt     time.Time
-		GeneratorURL string
-	}
-}
-
-// inbox is where Alertmanager's notifications arrive.
-type inbox struct {
-	mu   sync.Mutex
-	list []notice
-}
-
-func (b *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	var n notice
-	if err := json.NewDecoder(r.Body).Decode(&n); err == nil {
-		b.mu.Lock()
-		b.list = append(b.list, n)
-		b.mu.Unlock()
-	}
-}
-
-func (b *inbox) notices() []notice {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.list)
-}
-
-// startAlertmanager starts a real Alertmanager that hands everything on to the inbox.
-func startAlertmanager(t testing.TB) (*app, *inbox) {
-	t.Helper()
-	path, err := alertmanagerExe()
-	if err != nil {
-		t.Fatalf("no Alertmanager (`make alertmanager` installs it): %v", err)
-	}
-	box := &inbox{}
-	hook := httptest.NewServer(box)
-	t.Cleanup(hook.Close)
-	dir := t.TempDir()
-	file := writeFile(t, dir, "alertmanager.yml", `
-route: {receiver: test, group_by: [alertname], group_wait: 100ms, group_interval: 200ms, repeat_interval: 1h}
-receivers: [{name: test, webhook_configs: [{url: '`+hook.URL+`', send_resolved: true}]}]
-`)
-	a := start(t, program.Config{
-		Name: "alertmanager",
-		Path: path,
-		Args: []string{
-			"--config.file=" + file, "--storage.path=" + dir + "/data",
-			"--web.listen-address=127.0.0.1:0", "--cluster.listen-address=",
-		},
-		Listening: regexp.MustCompile(`msg="Listening on" address=([0-9.:]+)`),
-	}, "/-/ready")
-	a.peer = true
-	return a, box
-}
 
 // device pushes one sample of x five times a second, whether the adapter is there or
 // not, as an exporter's live edge.
@@ -336,77 +256,4 @@ func TestRulesReload(t *testing.T) {
 	if err != nil || resp.Status == http.StatusOK {
 		t.Errorf("GET /-/reload: %v %+v", err, resp)
 	}
-}
-
-var groupInterval = regexp.MustCompile(`(?m)^    interval: \w+$`)
-
-// TestRulesEvaluate has the adapter and a real Prometheus evaluate every rule over what
-// the exporter of this machine pushes to both. The groups' intervals are shortened.
-func TestRulesEvaluate(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, f := range append(ruleFiles(t, false), ruleFiles(t, true)...) {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, dir, filepath.Base(f), groupInterval.ReplaceAllString(string(text), "    interval: 2s"))
-	}
-	adapter := startAdapter(t, t.TempDir(), "--rules="+dir+"/*.yml", "--rules.query-offset=3s")
-	var files []string
-	for _, f := range ruleFiles(t, false) {
-		files = append(files, filepath.Join(dir, filepath.Base(f)))
-	}
-	prometheus := startPrometheus(t, "global: {rule_query_offset: 3s}\nrule_files: ['"+strings.Join(files, "', '")+"']\n", "--web.enable-remote-write-receiver")
-	startExporter(t, "--remote-write.interval=1s", "--external-label=instance=r1",
-		"--remote-write.url=http://"+adapter.addr+"/api/v1/write", "--remote-write.url=http://"+prometheus.addr+"/api/v1/write")
-
-	var names [2][]string
-	for i, a := range []*app{adapter, prometheus} {
-		eventually(t, 90*time.Second, a.Name()+" evaluates every rule", func(ctx context.Context) error {
-			list, err := rulesOf(ctx, a.Client)
-			if err != nil {
-				return err
-			}
-			names[i] = nil
-			for _, r := range list {
-				names[i] = append(names[i], r.Name)
-				if r.Health == "err" {
-					t.Fatalf("%s: %s: %s", a.Name(), r.Name, r.LastError)
-				}
-				if r.Health != "ok" {
-					return fmt.Errorf("%s is %s", r.Name, r.Health)
-				}
-				if r.State == "firing" {
-					t.Errorf("%s: %s fires on this machine: %+v", a.Name(), r.Name, r.Alerts)
-				}
-			}
-			return nil
-		})
-	}
-	if diff := cmp.Diff(names[1], names[0]); diff != "" || len(names[0]) < 100 {
-		t.Errorf("%d rules, Prometheus against the adapter:\n%s", len(names[0]), diff)
-	}
-	// What they record of the same samples is the same set of series.
-	eventually(t, 60*time.Second, "both record the same series", func(ctx context.Context) error {
-		var got [2][]string
-		at := nowMs() - 4000
-		for i, a := range []*app{adapter, prometheus} {
-			r, err := a.Query(ctx, `{__name__=~"instance.*:.*",__name__!~".*(200ms|500ms).*"}`, at)
-			if err != nil {
-				return err
-			}
-			for _, s := range r.Series {
-				got[i] = append(got[i], s.Name())
-			}
-			slices.Sort(got[i])
-		}
-		if diff := cmp.Diff(got[1], got[0]); diff != "" {
-			return fmt.Errorf("prometheus against adapter:\n%s", diff)
-		}
-		if len(got[0]) < 30 {
-			return fmt.Errorf("only %d series", len(got[0]))
-		}
-		return nil
-	})
 }

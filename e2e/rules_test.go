@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ruleFiles returns the files in rules/ that hold rules, or their tests.
@@ -65,4 +71,77 @@ func TestRulesUnitTestsCanFail(t *testing.T) {
 	if err == nil || !strings.Contains(out, "NodeCPUBusy") {
 		t.Errorf("a rule that never fires passes: %v\n%s", err, out)
 	}
+}
+
+var groupInterval = regexp.MustCompile(`(?m)^    interval: \w+$`)
+
+// TestRulesEvaluate has the adapter and a real Prometheus evaluate every rule over what
+// the exporter of this machine pushes to both. The groups' intervals are shortened.
+func TestRulesEvaluate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range append(ruleFiles(t, false), ruleFiles(t, true)...) {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, dir, filepath.Base(f), groupInterval.ReplaceAllString(string(text), "    interval: 2s"))
+	}
+	adapter := startAdapter(t, t.TempDir(), "--rules="+dir+"/*.yml", "--rules.query-offset=3s")
+	var files []string
+	for _, f := range ruleFiles(t, false) {
+		files = append(files, filepath.Join(dir, filepath.Base(f)))
+	}
+	prometheus := startPrometheus(t, "global: {rule_query_offset: 3s}\nrule_files: ['"+strings.Join(files, "', '")+"']\n", "--web.enable-remote-write-receiver")
+	startExporter(t, "--remote-write.interval=1s", "--external-label=instance=r1",
+		"--remote-write.url=http://"+adapter.addr+"/api/v1/write", "--remote-write.url=http://"+prometheus.addr+"/api/v1/write")
+
+	var names [2][]string
+	for i, a := range []*app{adapter, prometheus} {
+		eventually(t, 90*time.Second, a.Name()+" evaluates every rule", func(ctx context.Context) error {
+			list, err := rulesOf(ctx, a.Client)
+			if err != nil {
+				return err
+			}
+			names[i] = nil
+			for _, r := range list {
+				names[i] = append(names[i], r.Name)
+				if r.Health == "err" {
+					t.Fatalf("%s: %s: %s", a.Name(), r.Name, r.LastError)
+				}
+				if r.Health != "ok" {
+					return fmt.Errorf("%s is %s", r.Name, r.Health)
+				}
+				if r.State == "firing" {
+					t.Errorf("%s: %s fires on this machine: %+v", a.Name(), r.Name, r.Alerts)
+				}
+			}
+			return nil
+		})
+	}
+	if diff := cmp.Diff(names[1], names[0]); diff != "" || len(names[0]) < 100 {
+		t.Errorf("%d rules, Prometheus against the adapter:\n%s", len(names[0]), diff)
+	}
+	// What they record of the same samples is the same set of series.
+	eventually(t, 60*time.Second, "both record the same series", func(ctx context.Context) error {
+		var got [2][]string
+		at := nowMs() - 4000
+		for i, a := range []*app{adapter, prometheus} {
+			r, err := a.Query(ctx, `{__name__=~"instance.*:.*",__name__!~".*(200ms|500ms).*"}`, at)
+			if err != nil {
+				return err
+			}
+			for _, s := range r.Series {
+				got[i] = append(got[i], s.Name())
+			}
+			slices.Sort(got[i])
+		}
+		if diff := cmp.Diff(got[1], got[0]); diff != "" {
+			return fmt.Errorf("prometheus against adapter:\n%s", diff)
+		}
+		if len(got[0]) < 30 {
+			return fmt.Errorf("only %d series", len(got[0]))
+		}
+		return nil
+	})
 }

@@ -180,7 +180,7 @@ func metricsOf(t *testing.T, r rule, f func(name string)) {
 			return nil
 		}
 		for _, m := range v.LabelMatchers {
-			if m.Name == labels.MetricName {
+			if m.Name == model.MetricNameLabel {
 				if m.Type != labels.MatchEqual {
 					t.Errorf("%s selects by a pattern of names", r.name())
 				}
