@@ -114,7 +114,7 @@ func (c *canvas) curves(title, unit string, lines []*line) {
 		c.legend(i, l.name, colours[i])
 		fmt.Fprintf(c.b, `<path fill="none" stroke="%s" d="`, colours[i])
 		verb := byte('M')
-		for _, col := range columns(l, c.x) {
+		for _, col := range columns(l, c.x, 1) {
 			fmt.Fprintf(c.b, "%c%.1f %.1f", verb, col.x, c.y(col.min))
 			if col.max > col.min {
 				fmt.Fprintf(c.b, "V%.1f", c.y(col.max))
@@ -131,10 +131,10 @@ func (c *canvas) curves(title, unit string, lines []*line) {
 // column is the ticks that share one column of the picture.
 type column struct{ x, min, max, sum, n float64 }
 
-func columns(l *line, x func(int64) float64) []column {
+func columns(l *line, x func(int64) float64, wide float64) []column {
 	var out []column
 	for i, t := range l.t {
-		at := math.Floor(x(t))
+		at := math.Floor(x(t)/wide) * wide
 		if n := len(out); n > 0 && out[n-1].x == at {
 			c := &out[n-1]
 			c.min, c.max, c.sum, c.n = min(c.min, l.v[i]), max(c.max, l.v[i]), c.sum+l.v[i], c.n+1
@@ -145,10 +145,15 @@ func columns(l *line, x func(int64) float64) []column {
 	return out
 }
 
+// coarse is the least time that a column of CPU shares covers: the kernel counts in
+// hundredths of a second, so a single tick may well be all or nothing.
+const coarse = 200 * time.Millisecond
+
 // stack draws the modes of all CPUs upon each other: the mean of a column's ticks, and
 // a line for the busiest tick in it.
 func (c *canvas) stack(title string) {
 	c.frame(title, " %", 100)
+	wide := max(3, math.Ceil(c.x(c.rec.from+coarse.Milliseconds())-c.x(c.rec.from)))
 	below := map[float64]float64{}
 	shown := 0
 	for _, mode := range modes {
@@ -156,7 +161,7 @@ func (c *canvas) stack(title string) {
 		if l == nil || l.max == 0 {
 			continue
 		}
-		cols := columns(l, c.x)
+		cols := columns(l, c.x, wide)
 		colour := colours[shown%maxLines]
 		c.legend(shown, mode, colour)
 		shown++
@@ -178,7 +183,7 @@ func (c *canvas) stack(title string) {
 	}
 	fmt.Fprint(c.b, `<path fill="none" stroke="#000" d="`)
 	verb := byte('M')
-	for _, col := range columns(idle, c.x) {
+	for _, col := range columns(idle, c.x, wide) {
 		fmt.Fprintf(c.b, "%c%.1f %.1f", verb, col.x, c.y(100-col.min))
 		verb = 'L'
 	}
@@ -202,7 +207,7 @@ func number(v float64) string {
 	switch {
 	case v >= 1e6:
 		return fmt.Sprintf("%.3gM", v/1e6)
-	case v >= 1e4:
+	case v >= 1e3:
 		return fmt.Sprintf("%.3gk", v/1e3)
 	}
 	return fmt.Sprintf("%.3g", v)
