@@ -94,12 +94,7 @@ func explained(t *testing.T) []difference {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		rule, why, _ := strings.Cut(line, " # ")
-		kind, pattern, ok := strings.Cut(rule, " ")
-		if !ok || strings.TrimSpace(why) == "" {
-			t.Fatalf("a difference without a pattern or a reason: %s", line)
-		}
-		out = append(out, difference{kind, regexp.MustCompile("^(?:" + strings.TrimSpace(pattern) + ")$")})
+		out = append(out, parseDifference(t, line))
 	}
 	return out
 }
@@ -108,7 +103,7 @@ func explained(t *testing.T) []difference {
 // compares names, label sets, types, and counters' values.
 func TestBesideNodeExporter(t *testing.T) {
 	t.Parallel()
-	ours := startExporter(t, "--rate=10")
+	ours := startExporter(t, "--rate=10", "--floor-hz=1", "--collector.slabinfo", "--collector.zoneinfo", "--collector.processes")
 	pause(t, 3*time.Second) // every source has been read by then
 	flags := []string{"--collector.disable-defaults"}
 	for _, name := range sharedCollectors(t, ours) {
