@@ -69,3 +69,54 @@ func TestClockReal(t *testing.T) {
 		t.Errorf("got %v allocations", n)
 	}
 }
+
+// Time goes on while the machine is suspended, though the runtime's clock does not,
+// and never goes back.
+func TestClockSuspended(t *testing.T) {
+	c := NewClock()
+	at := func(times ...int64) func() int64 {
+		return func() int64 {
+			t := times[0]
+			if times = times[1:]; len(times) == 0 {
+				times = []int64{t + second}
+			}
+			return t
+		}
+	}
+	c.woke(at(5*second, 6*second), at(6*second)) // waited for its turn
+	if got := c.suspended.Load(); got != 0 {
+		t.Errorf("suspended for %v", time.Duration(got))
+	}
+	// The second reading is the best.
+	c.woke(at(6*second, 7*second, 7*second, 7*second+100, 8*second, 9*second), at(67*second, 67*second+50, 69*second))
+	if got := c.suspended.Load(); got != 60*second+50 {
+		t.Errorf("suspended for %v", time.Duration(got))
+	}
+	before := c.Mono()
+	if before < 60*second || before > 70*second {
+		t.Errorf("after a minute it is %v", time.Duration(before))
+	}
+	c.woke(at(10*second), at(70*second))
+	if c.Mono() < before {
+		t.Error("time went back")
+	}
+}
+
+// SleepUntil never returns before its time.
+func TestClockSleep(t *testing.T) {
+	c := NewClock()
+	for range 50 {
+		until := c.Mono() + 20_000
+		c.SleepUntil(until)
+		if now := c.Mono(); now < until {
+			t.Fatalf("woke %d ns early", until-now)
+		}
+	}
+}
+
+func BenchmarkMono(b *testing.B) {
+	c := NewClock()
+	for b.Loop() {
+		c.Mono()
+	}
+}
