@@ -24,6 +24,7 @@ const (
 var siblings = map[string][]string{
 	"exporter/ring":   {"exporter/frame"},
 	"exporter/send":   {"exporter/frame"},
+	"exporter/spool":  {"exporter/frame"},
 	"exporter/expose": {"exporter/frame", "exporter/burst"},
 	"exporter/spool":  {"exporter/frame"},
 	"exporter/top":    {"exporter/follow"},

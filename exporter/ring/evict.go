@@ -7,9 +7,13 @@ type Eviction struct {
 	Frame []byte
 	// Undelivered is the number of its ticks that were not delivered everywhere.
 	Undelivered uint64
+	// Before is the number of ticks since the start that came before it.
+	Before uint64
+	// Span is all that the frame covers.
+	Span Loss
 }
 
-// Loss is a range of ticks that are gone.
+// Loss is a range of ticks, mostly of ones that are gone.
 type Loss struct {
 	Ticks uint64
 	// FirstSeq and LastSeq bound the numbers of the lost ticks, inclusive.
@@ -40,8 +44,13 @@ func (r *Ring) evict(f *held, b []byte) {
 	r.evicted.ticks += f.ticks
 	r.evicted.lastSeq = f.lastSeq
 	if r.Evicted != nil {
-		r.Evicted(Eviction{Frame: b, Undelivered: lost.Ticks})
+		r.Evicted(Eviction{Frame: b, Undelivered: lost.Ticks, Before: f.before, Span: f.all()})
 	}
+}
+
+// all is the whole of a span.
+func (s span) all() Loss {
+	return Loss{Ticks: s.ticks, FirstSeq: s.firstSeq, LastSeq: s.lastSeq, FirstTime: s.firstTime, LastTime: s.lastTime}
 }
 
 // undelivered is the part of a span from tick number from on. Where that is in
@@ -50,7 +59,7 @@ func undelivered(s span, from uint64) Loss {
 	if from > s.lastSeq {
 		return Loss{}
 	}
-	l := Loss{Ticks: s.ticks, FirstSeq: s.firstSeq, LastSeq: s.lastSeq, FirstTime: s.firstTime, LastTime: s.lastTime}
+	l := s.all()
 	if from > s.firstSeq {
 		l.FirstSeq = from
 		l.Ticks = min(s.ticks, s.lastSeq-from+1)

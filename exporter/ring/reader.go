@@ -46,6 +46,17 @@ func (rd *Reader) Seek(seq uint64) {
 	rd.lost, rd.given, rd.broken = Loss{}, false, nil
 }
 
+// SeekAfter is Seek for a reader that knows how many ticks there were before number
+// seq since the start, so that what it misses from there on is counted exactly.
+func (rd *Reader) SeekAfter(seq, after uint64) {
+	rd.Seek(seq)
+	rd.after, rd.known = after, true
+}
+
+// After is the number of ticks since the start up to the one that Next found,
+// inclusive.
+func (rd *Reader) After() uint64 { return rd.after }
+
 // Tick is the tick that Next found, valid until the next Next or Seek.
 func (rd *Reader) Tick() *frame.Tick {
 	if !rd.in {

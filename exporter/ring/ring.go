@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ticktier/ticktier/exporter/frame"
@@ -23,6 +24,11 @@ const (
 	// keeps key rows rare at 1 Hz.
 	maxSpan  = 60 * time.Second
 	minTicks = 256
+
+	// spillSpan is how long a frame is left open while frames are written to disk
+	// as soon as they are sealed: what is in an open frame is lost with the process.
+	// A key row every second costs as much again as 20 ticks of a quiet machine.
+	spillSpan = time.Second
 )
 
 // Ring is a bounded store of ticks. Append is called by one goroutine at a time;
@@ -45,6 +51,7 @@ type Ring struct {
 	capacity int
 	target   int
 	sealed   chan struct{} // wakes Run
+	spilling atomic.Bool
 
 	mu    sync.Mutex // guards all below
 	arena arena
@@ -132,7 +139,8 @@ func (r *Ring) append(t *frame.Tick) {
 func (r *Ring) full(t *frame.Tick) bool {
 	return len(r.open) >= r.seal ||
 		len(t.Values) != len(r.enc.Last().Values) ||
-		r.cur.ticks >= minTicks && t.Time-r.cur.firstTime >= int64(maxSpan)
+		r.cur.ticks >= minTicks && t.Time-r.cur.firstTime >= int64(maxSpan) ||
+		t.Time-r.cur.firstTime >= int64(spillSpan) && r.spilling.Load()
 }
 
 // close seals the open frame into the arena, evicting what is in its way.

@@ -53,6 +53,8 @@ func (r *Ring) Stats() Stats {
 	}
 	if len(r.open) > 0 {
 		s.Frames++
+	}
+	if s.Frames > 0 {
 		s.FirstSeq, s.FirstTime = oldest.firstSeq, oldest.firstTime
 		s.LastSeq, s.LastTime = r.cur.lastSeq, r.cur.lastTime
 	}
