@@ -68,10 +68,12 @@ func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
 	}
 	symbols, err := mergedSymbols(old, list)
 	if err != nil {
+		b.suspect(old)
 		return fmt.Errorf("read block %s: %w", old.Meta().ULID, err)
 	}
 	blk, err := b.writeBlock(old.MinTime(), old.MaxTime(), []*tsdb.Block{old}, symbols, b.mergedFeed(old, wfrom, wto, list))
 	if err != nil {
+		b.suspect(old)
 		return fmt.Errorf("replace block %s of tier %s: %w", old.Meta().ULID, b.Name(), err)
 	}
 	b.mu.Lock()
@@ -115,12 +117,16 @@ func (b *Buckets) Each(from, to int64, yield func(labels.Labels, []fold.Bucket) 
 	if blk == nil {
 		return nil
 	}
-	return readBlock(blk, b.o.Resolution, colAll, func(lset labels.Labels, bs []fold.Bucket) error {
+	err := readBlock(blk, b.o.Resolution, colAll, func(lset labels.Labels, bs []fold.Bucket) error {
 		if bs = between(bs, from, to); len(bs) == 0 {
 			return nil
 		}
 		return yield(lset, bs)
 	})
+	if err != nil {
+		b.suspect(blk)
+	}
+	return err
 }
 
 // block is the block that holds the range which starts at from, or nil.

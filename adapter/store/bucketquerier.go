@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -34,8 +35,9 @@ func (b *Buckets) Querier(mint, maxt int64, agg Agg, fill int64) (storage.Querie
 
 // openBlock is a block with its readers open.
 type openBlock struct {
-	ir tsdb.IndexReader
-	cr tsdb.ChunkReader
+	blk *tsdb.Block
+	ir  tsdb.IndexReader
+	cr  tsdb.ChunkReader
 }
 
 type bucketQuerier struct {
@@ -54,7 +56,7 @@ func (q *bucketQuerier) acquire() error {
 		if blk.MinTime() < q.from || blk.MinTime() > q.maxt || blk.MaxTime() <= q.mint {
 			continue
 		}
-		var o openBlock
+		o := openBlock{blk: blk}
 		var err error
 		if o.ir, err = blk.Index(); err != nil {
 			return err
@@ -172,7 +174,7 @@ func (q *bucketQuerier) selectBlock(ctx context.Context, o openBlock, ms []*labe
 			if s == nil {
 				s = get(lb.Labels())
 			}
-			s.chks = append(s.chks, blockChunk{o.cr, m})
+			s.chks = append(s.chks, blockChunk{o, m})
 		}
 	}
 	return p.Err()
@@ -225,7 +227,7 @@ func (q *bucketQuerier) LabelValues(ctx context.Context, name string, hints *sto
 }
 
 type blockChunk struct {
-	cr   tsdb.ChunkReader
+	openBlock
 	meta chunks.Meta
 }
 
@@ -258,7 +260,8 @@ func (s *bucketSeries) samples() (out samples, err error) {
 	var bs []fold.Bucket
 	for _, c := range s.chks {
 		if bs, err = decodeMeta(c.cr, c.meta, bs[:0], o.Resolution, sm.columns()); err != nil {
-			return samples{}, err
+			s.q.b.suspect(c.blk)
+			return samples{}, fmt.Errorf("block %s of tier %s: %w", c.blk.Meta().ULID, s.q.b.Name(), err)
 		}
 		bs := between(bs, s.q.windowFrom(), s.q.windowTo())
 		for i := range bs {

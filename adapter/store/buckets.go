@@ -56,6 +56,9 @@ type Buckets struct {
 	// cutLess says that there was no block at start, so there is no cut yet.
 	cutLess bool
 
+	suspectsMu sync.Mutex
+	suspects   map[*tsdb.Block]bool // blocks that somebody could not read
+
 	damaged prometheus.Counter
 }
 
@@ -64,7 +67,7 @@ type Buckets struct {
 func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 	b := &Buckets{dir: dir, o: o, mem: newMemory(), cut: math.MinInt64, cutLess: true}
 	b.damaged = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks of buckets that were set aside because they could not be read.",
+		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
 		ConstLabels: prometheus.Labels{"tier": b.Name()},
 	})
 	if !o.ReadOnly {

@@ -36,6 +36,9 @@ func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 	}
 	blk, err := b.writeBlock(from, to, group, slices.Sorted(maps.Keys(set)), feed)
 	if err != nil {
+		for _, blk := range group {
+			b.suspect(blk)
+		}
 		return false, fmt.Errorf("merge %d blocks of tier %s: %w", len(group), b.Name(), err)
 	}
 	b.mu.Lock()

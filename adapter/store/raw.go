@@ -61,6 +61,10 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	}
 	r := &Raw{dir: dir}
 	r.deletable.Store(math.MinInt64)
+	damaged := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
+		ConstLabels: prometheus.Labels{"tier": "raw"},
+	})
 	opts := tsdb.DefaultOptions()
 	opts.RetentionDuration = o.Retention.Milliseconds()
 	opts.MinBlockDuration = rawBlock.Milliseconds()
@@ -70,6 +74,14 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	opts.EnableExemplarStorage = true
 	opts.MaxExemplars = maxExemplars
 	opts.BlocksToDelete = r.blocksToDelete
+	if o.Registerer != nil {
+		o.Registerer.MustRegister(damaged)
+	}
+	aside, err := setAsideRaw(dir, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
+	}
+	damaged.Add(float64(aside))
 	db, err := tsdb.Open(dir, o.Logger, o.Registerer, opts, nil)
 	if err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -118,11 +118,15 @@ func (d *Driver) Cycle(ctx context.Context) error {
 		return nil
 	}
 	d.Fine.Start(d.Raw.MinTime())
+	again, err := d.setAside()
+	if err != nil {
+		return err
+	}
 	late, changed, lateErr := d.foldLate(ctx, d.journal.take())
 	if err := d.foldClosed(ctx); err != nil {
 		return errors.Join(lateErr, err)
 	}
-	if err := d.mergeHours(ctx, changed); err != nil {
+	if err := d.mergeHours(ctx, append(changed, again...)); err != nil {
 		return errors.Join(lateErr, err)
 	}
 	if err := d.journal.done(late); err != nil {
@@ -140,6 +144,31 @@ func (d *Driver) Cycle(ctx context.Context) error {
 		return errors.Join(lateErr, err)
 	}
 	return lateErr
+}
+
+// setAside has damaged blocks moved out of the way. Their windows are marked to be
+// folded again from what raw samples there still are, and it returns the spans
+// whose hours are to be merged again.
+func (d *Driver) setAside() (hours []span, err error) {
+	fine, err := d.Fine.SetAside()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range fine {
+		var windows []int64
+		from := max(r.From, fold.Window(d.Raw.MinTime(), d.Fine.Resolution()))
+		for w := from; w < min(r.To, d.Fine.Watermark()); w += d.Fine.Resolution() {
+			windows = append(windows, w)
+		}
+		if err := d.journal.mark(windows); err != nil {
+			return nil, err
+		}
+	}
+	coarse, err := d.Coarse.SetAside()
+	for _, r := range coarse {
+		hours = append(hours, span{r.From, r.To})
+	}
+	return hours, err
 }
 
 // closed is the time before which no window waits for samples any more: what the
