@@ -26,7 +26,6 @@ var siblings = map[string][]string{
 	"exporter/send":   {"exporter/frame"},
 	"exporter/spool":  {"exporter/frame"},
 	"exporter/expose": {"exporter/frame", "exporter/burst"},
-	"exporter/spool":  {"exporter/frame"},
 	"exporter/top":    {"exporter/follow"},
 	"exporter/plot":   {"exporter/follow"},
 	"adapter/store":   {"adapter/fold"},
