@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -55,6 +57,33 @@ func TestEndedSeries(t *testing.T) {
 	for at, v := range runRange(t, a, withTier(1), `count_over_time(x{name="back"}[5m])`, base+5*minute, base+120*minute, 5*minute)[`{name="back"}`] {
 		if m := (at - base) / minute; (m > 65 && m < 85) || v > 30 {
 			t.Errorf("count %v at minute %d", v, m)
+		}
+	}
+}
+
+// A counter that a range cuts in the middle of a bucket does not fall by a rounding at
+// the next one, which would be a reset.
+func TestCutIsNoReset(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(seed(t), 8))
+	h := history{}
+	c := labels.FromStrings("__name__", "c_total")
+	v := 100_000.0
+	for at := base; at < base+8*hour; at += 15*second + r.Int64N(3000) {
+		v += float64(r.IntN(30))
+		h.add(c, sample{at, v})
+	}
+	a := newTestAPI(t, newRawStore(t, history{}), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 8*hour, counters: true})
+	for expr, most := range map[string]float64{"resets(c_total[61m])": 0, "rate(c_total[61m])": 3, "increase(c_total[61m])": 9000} {
+		for _, points := range runRange(t, a, context.Background(), expr, base+2*hour, base+7*hour, 7*second) {
+			if len(points) != 2572 {
+				t.Errorf("%s: %d points", expr, len(points))
+			}
+			for at, v := range points {
+				if v > most {
+					t.Fatalf("%s at +%d ms is %v", expr, at-base, v)
+				}
+			}
 		}
 	}
 }

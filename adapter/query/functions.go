@@ -28,6 +28,8 @@ type reading struct {
 	// own times and, where buckets are too wide for the range, more in between on
 	// straight lines.
 	linear bool
+	// last: the points are the last samples of buckets at their own times.
+	last bool
 	// minBuckets is how many buckets the range must span for the tier to do.
 	minBuckets int64
 }
@@ -64,7 +66,10 @@ func readingOf(fn string) reading {
 		r.inexact = true
 		return r
 	case "last_over_time":
-		return points(store.Last)
+		r := points(store.Counter)
+		r.cols = append(r.cols, store.Count)
+		r.last = true
+		return r
 	case "first_over_time":
 		r := points(store.Counter)
 		r.cols = append(r.cols, store.Count)

@@ -130,20 +130,38 @@ func (p *planned) read(s *selector, st stretch) {
 		return
 	}
 	res, name := p.srcs[st.src].res, p.q.names[st.src]
-	if s.inexact {
+	switch {
+	case s.inexact:
 		p.annots.Add(inexactWarning(s, name))
-	}
-	if s.rng > 0 && s.rng < s.minBuckets*res && !(s.exactAt(res)) {
+	case s.rng == 0:
+		p.annots.Add(instantInfo(name))
+	case !s.cuts(st, res):
+	case s.rng < s.minBuckets*res:
 		p.annots.Add(shortRangeWarning(s, name))
-	}
-	if s.rng == 0 && s.grid.step < res {
-		p.annots.Add(coarseInfo(name))
+	default:
+		p.annots.Add(cutInfo(s, name))
 	}
 }
 
 // exactAt reports whether every range of s is made of whole windows of res ms.
 func (s *selector) exactAt(res int64) bool {
 	return s.rng%res == 0 && s.grid.first%res == 0 && s.grid.step%res == 0
+}
+
+// cuts reports whether a range of s begins or ends within a window of res ms that
+// is read in st.
+func (s *selector) cuts(st stretch, res int64) bool {
+	if s.exactAt(res) {
+		return false
+	}
+	for i := range s.grid.n() {
+		for _, edge := range [...]int64{s.grid.at(i) - s.rng, s.grid.at(i)} {
+			if st.from < edge && edge < st.to && edge%res != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // annotations is what there is to say about the answer.
@@ -177,8 +195,12 @@ func shortRangeWarning(s *selector, tier string) error {
 	return fmt.Errorf("%w: the range of %s() is shorter than what the %s tier resolves, and nothing finer exists for all of the time asked for: the answer is spread over whole buckets", annotations.PromQLWarning, s.fn, tier)
 }
 
-func coarseInfo(tier string) error {
-	return fmt.Errorf("%w: values come from %s buckets, which are wider than the step", annotations.PromQLInfo, tier)
+func instantInfo(tier string) error {
+	return fmt.Errorf("%w: a selector without a range reads the average of each %s bucket, of a counter the last value", annotations.PromQLInfo, tier)
+}
+
+func cutInfo(s *selector, tier string) error {
+	return fmt.Errorf("%w: ranges of %s() begin or end within %s buckets, of which they take a share: the answer is close, not exact", annotations.PromQLInfo, s.fn, tier)
 }
 
 func tiersInfo(names string) error {

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 // plainSeries is a series of a reader that is not planned: the samples of its
@@ -75,8 +77,17 @@ func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int
 		if err != nil {
 			return nil, err
 		}
-		if s.sel.linear {
+		switch {
+		case s.sel.linear:
 			return lines(bs, s.sel, res), nil
+		case s.sel.last && (s.sel.rng >= 2*res || s.sel.exactAt(res)):
+			return lasts(bs, res), nil
+		case s.sel.last:
+			ends := make([]sample, len(bs))
+			for i := range bs {
+				ends[i] = sample{bs[i].start + res - 1, bs[i].last}
+			}
+			return repeat(ends, s.sel, res), nil
 		}
 		return spread(s.firsts(bs, st, res), s.sel, res), nil
 	}
@@ -154,8 +165,16 @@ func spread(points []sample, s *selector, res int64) []sample {
 	for i, p := range points {
 		ends[i] = sample{p.t + res - 1, p.v}
 	}
-	if s.rng < res {
+	switch {
+	case s.rng < res:
 		return repeat(ends, s, res)
+	case s.cols[0] == store.Count:
+		// Presence: a range that holds only the head of a window has samples too.
+		both := make([]sample, 0, 2*len(ends))
+		for _, e := range ends {
+			both = append(both, sample{e.t - res + 2, e.v}, e)
+		}
+		return both
 	}
 	return ends
 }
@@ -168,6 +187,28 @@ func repeat(ends []sample, s *selector, res int64) []sample {
 			out = append(out, sample{s.grid.at(k), e.v})
 		}
 		out = append(out, e)
+	}
+	return out
+}
+
+// lasts are the last samples of buckets and, after a gap, the first one too, so that
+// a range which holds only the head of that window is not empty.
+func lasts(bs []bucket, res int64) []sample {
+	out := make([]sample, 0, len(bs)+8)
+	for i := range bs {
+		b := &bs[i]
+		// A range does not contain its start, which is in the window.
+		last := sample{max(b.lastT, b.start+1), b.last}
+		if i == 0 || bs[i-1].start+res != b.start {
+			first := sample{max(b.firstT, b.start+1), b.first}
+			if b.lacksFirst() {
+				first.t = b.start + 1
+			}
+			if first.t < last.t {
+				out = append(out, first)
+			}
+		}
+		out = append(out, last)
 	}
 	return out
 }

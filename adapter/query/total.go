@@ -147,9 +147,14 @@ func (a *total) addCounter(b *bucket) {
 		span := float64(b.lastT - b.firstT)
 		head, tail := float64(from-b.firstT)/span, float64(b.lastT-to)/span
 		a.cut = true
-		first += grown * head
-		last = first + grown*(1-head-tail)
-		grown *= 1 - head - tail
+		// An end that is not cut stays what it is to the last bit: a next sample that
+		// is less by a rounding would be a reset.
+		if from > b.firstT {
+			first += grown * head
+		}
+		if grown *= 1 - head - tail; to < b.lastT {
+			last = first + grown
+		}
 		n *= 1 - head - tail
 		if a.fn == "resets" && to < b.lastT && a.rng >= b.lastT-b.firstT {
 			resets = 0 // counted by the range that the bucket's end lies in
