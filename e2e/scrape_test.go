@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"net"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +69,79 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 	if n, err := r.Value(); err != nil || int(n) != len(procStatCPUs(t)) {
 		t.Errorf("node_cpu_seconds_total has %v series, want %d: %v", n, len(procStatCPUs(t)), err)
+	}
+}
+
+// TestNativeHistograms: real Prometheus takes what ticks did between its scrapes as
+// native histograms, and the highest tick as a gauge.
+func TestNativeHistograms(t *testing.T) {
+	t.Parallel()
+	exporter := startExporter(t, "--rate=50")
+	prom := startPrometheus(t, scrapeConfig(map[string]string{"exporter": exporter.addr}, ""))
+	// The counts of buckets of single ticks, which only a native histogram has.
+	for query, least := range map[string]float64{
+		`histogram_count(ticktier_exporter_tick_delay_seconds)`:                                      100,
+		`histogram_quantile(0.5, rate(ticktier_exporter_tick_duration_seconds[20s]))`:                1e-5,
+		`histogram_count(increase(ticktier_cpu_busy_ratio{cpu="0"}[10s]))`:                           100,
+		`max_over_time(ticktier_exporter_tick_duration_seconds_max[20s])`:                            1e-5,
+		`histogram_sum(ticktier_exporter_tick_duration_seconds)`:                                     1e-3,
+		`ticktier_exporter_tick_duration_seconds_max >= ticktier_exporter_tick_duration_seconds_min`: 1e-5,
+	} {
+		eventually(t, 40*time.Second, query, func(ctx context.Context) error {
+			r, err := prom.Query(ctx, query, nowMs())
+			if err != nil {
+				return err
+			}
+			if v, err := r.Value(); err != nil || v < least {
+				return fmt.Errorf("%v, want at least %v: %v", v, least, err)
+			}
+			return nil
+		})
+	}
+}
+
+// TestBurstBetweenScrapes: packets that come within an instant are seen by whoever
+// scrapes long after, once.
+func TestBurstBetweenScrapes(t *testing.T) {
+	t.Parallel()
+	exporter := startExporter(t, "--rate=10")
+	const highest = `ticktier_network_receive_packets_per_second_max{device="lo"}`
+	scrape := func() string {
+		b, err := exporter.Get(t.Context(), "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	eventually(t, 20*time.Second, "a range of the loopback device", func(context.Context) error {
+		if !strings.Contains(scrape(), highest) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	sink, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	conn, err := net.Dial("udp", sink.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const packets = 5000
+	began := time.Now()
+	for range packets {
+		_, _ = conn.Write([]byte("x")) // what nobody reads is dropped behind the counter
+	}
+	// Ticks of 100 ms: the burst may begin in the midst of one.
+	ticks := math.Ceil(time.Since(began).Seconds()*10) + 1
+	time.Sleep(time.Second) // the tick behind the burst is over
+	_, rest, _ := strings.Cut(scrape(), "\n"+highest+" ")
+	text, _, _ := strings.Cut(rest, "\n")
+	got, err := strconv.ParseFloat(text, 64)
+	if want := 0.9 * packets / ticks * 10; err != nil || got < want {
+		t.Errorf("the highest tick had %v packets a second, want %.0f: %v", text, want, err)
 	}
 }
 
