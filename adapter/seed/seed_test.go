@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -39,7 +40,7 @@ func content(t *testing.T, open func() (storage.Querier, error)) map[string][][2
 	}
 	defer q.Close()
 	out := map[string][][2]float64{}
-	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+"))
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
 	for set.Next() {
 		k := set.At().Labels().String()
 		for it := set.At().Iterator(nil); it.Next() == chunkenc.ValFloat; {

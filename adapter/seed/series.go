@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/ticktier/ticktier/adapter/fold"
@@ -71,7 +72,7 @@ type series struct {
 func newSeries(seed uint64, device, n int, from int64) *series {
 	sh := &shapes[n]
 	b := labels.NewBuilder(labels.FromStrings(sh.labels...))
-	b.Set(labels.MetricName, sh.name)
+	b.Set(model.MetricNameLabel, sh.name)
 	b.Set("instance", fmt.Sprintf("router-%05d", device))
 	b.Set("job", "node")
 	r := rand.New(rand.NewPCG(seed, uint64(device)*uint64(len(shapes))+uint64(n)))

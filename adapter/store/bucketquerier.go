@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
@@ -255,7 +256,7 @@ func (s *bucketSeries) samples() (out samples, err error) {
 	o := s.q.b.o
 	sm := sampler{agg: s.q.agg, res: o.Resolution, fill: s.q.fill}
 	if sm.agg == Value && o.Counter != nil {
-		sm.counter = o.Counter(s.lset.Get(labels.MetricName))
+		sm.counter = o.Counter(s.lset.Get(model.MetricNameLabel))
 	}
 	var bs []fold.Bucket
 	for _, c := range s.chks {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
 
@@ -238,7 +239,7 @@ func (b *Buckets) drop(lset labels.Labels, bs []fold.Bucket) {
 	if b.o.Lacks == nil {
 		return
 	}
-	lacks := b.o.Lacks(lset.Get(labels.MetricName))
+	lacks := b.o.Lacks(lset.Get(model.MetricNameLabel))
 	if lacks == 0 {
 		return
 	}

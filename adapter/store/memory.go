@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/ticktier/ticktier/adapter/fold"
@@ -70,7 +71,7 @@ func (m *memory) series(lset labels.Labels) *memSeries {
 	}
 	s := &memSeries{lset: lset.Copy()}
 	m.byHash[h] = append(m.byHash[h], s)
-	name := s.lset.Get(labels.MetricName)
+	name := s.lset.Get(model.MetricNameLabel)
 	m.byName[name] = append(m.byName[name], s)
 	return s
 }
@@ -85,7 +86,7 @@ func (m *memory) match(ms []*labels.Matcher, yield func(*memSeries)) {
 		}
 	}
 	for _, x := range ms {
-		if x.Name == labels.MetricName && x.Type == labels.MatchEqual {
+		if x.Name == model.MetricNameLabel && x.Type == labels.MatchEqual {
 			one(m.byName[x.Value])
 			return
 		}

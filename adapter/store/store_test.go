@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -215,7 +216,7 @@ func read(t *testing.T, b *Buckets, mint, maxt int64, agg Agg, fill int64, ms ..
 	}
 	defer q.Close()
 	if len(ms) == 0 {
-		ms = append(ms, labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+"))
+		ms = append(ms, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
 	}
 	out := map[string][]string{}
 	set := q.Select(t.Context(), true, nil, ms...)
@@ -512,7 +513,7 @@ func TestQuerierAcrossCut(t *testing.T) {
 	if err := b.Cut(block); err != nil {
 		t.Fatal(err)
 	}
-	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, "m"))
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "m"))
 	n := 0
 	for set.Next() {
 		for it := set.At().Iterator(nil); it.Next() != chunkenc.ValNone; n++ {

@@ -137,7 +137,7 @@ func read(t *testing.T, tier *store.Buckets, agg store.Agg) map[string]map[int64
 	}
 	defer q.Close()
 	out := map[string]map[int64]float64{}
-	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+"))
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
 	for set.Next() {
 		m := map[int64]float64{}
 		it := set.At().Iterator(nil)
