@@ -171,6 +171,23 @@ func TestPortable(t *testing.T) {
 	}
 }
 
+// TestReasons demands a comment before each alert: why its threshold is what it is.
+func TestReasons(t *testing.T) {
+	for _, f := range files(t, false) {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := ""
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok && !strings.HasPrefix(before, "#") {
+				t.Errorf("%s: %s has no comment", f, name)
+			}
+			before = strings.TrimSpace(line)
+		}
+	}
+}
+
 // metricsOf calls f for each metric name that an expression selects by.
 func metricsOf(t *testing.T, r rule, f func(name string)) {
 	t.Helper()
