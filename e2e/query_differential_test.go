@@ -116,7 +116,7 @@ func (d *differential) compare(q asked) (want, got *reply, differs bool) {
 // emptyOnPurpose reports whether a small difference may empty an answer: what is
 // there or not there decides.
 func emptyOnPurpose(expr string) bool {
-	for _, s := range []string{"unless", "and", "absent"} {
+	for _, s := range []string{"unless", "and", "absent", "topk", "bottomk"} {
 		if strings.Contains(expr, s) {
 			return true
 		}
