@@ -28,8 +28,8 @@ var foreignPart = map[string]string{"power_supply": "powersupplyclass", "stat": 
 var foreignSources = []string{
 	"bcache", "bcachefs", "bonding", "btrfs", "cgroups", "cpu_vulnerabilities", "dmmultipath", "drbd", "drm", "edac",
 	"ethtool", "fibrechannel", "infiniband", "ipvs", "ksmd", "lnstat", "logind", "mdadm", "meminfo_numa", "mountstats",
-	"netclass_rtnl", "network_route", "nfs", "nfsd", "ntp", "nvme", "nvmesubsystem", "pcidevice", "perf", "qdisc", "rapl",
-	"runit", "supervisord", "swap", "sysctl", "systemd", "tapestats", "tcpstat", "watchdog", "wifi", "xfrm", "xfs", "zfs",
+	"netclass_rtnl", "network_route", "nfs", "nfsd", "ntp", "nvme", "nvmesubsystem", "pcidevice", "rapl",
+	"runit", "supervisord", "swap", "sysctl", "systemd", "tapestats", "tcpstat", "watchdog", "xfrm", "xfs", "zfs",
 }
 
 // foreignSwitches and foreignValues are its flags that change nothing here: most say
