@@ -337,14 +337,6 @@ func TestAuthorizer(t *testing.T) {
 	}
 }
 
-func TestGCPercent(t *testing.T) {
-	for size, want := range map[int64]int{64 << 10: 48, 4 << 20: 16, 64 << 20: 1, 1 << 40: 1} {
-		if got := gcPercent(size); got != want {
-			t.Errorf("ring of %d bytes: %d %%, want %d", size, got, want)
-		}
-	}
-}
-
 func TestCheckMemory(t *testing.T) {
 	dir := t.TempDir()
 	cgroup := filepath.Join(dir, "memory.max")

@@ -15,33 +15,39 @@ const (
 	// garbage is how much of it may gather before it is collected. Ticks, pushes and
 	// scrapes make little: at 10 Hz this is a collection every few seconds.
 	garbage = 1 << 20
-	// liveMemory is what lives beside the ring, about: schema, tables, buffers.
+	// liveMemory is what lives in Go's heap, about: schema, tables, buffers. The ring
+	// is not in it.
 	liveMemory = 2 << 20
-	// baseMemory is what Go's runtime may take beside the ring, all told. About 8 MiB
-	// are in use with 800 series at 10 Hz.
+	// baseMemory is what Go's runtime may take, all told. About 6 MiB are in use with
+	// 800 series at 10 Hz.
 	baseMemory = 14 << 20
 	// senderMemory is what a sender may take: its batch, its tables, its request.
 	senderMemory = 3 << 20
 )
 
-// limitMemory fits the collector of garbage to the configuration. The ring is one
-// piece of memory that lives for ever, so the default, to let memory double, would
-// be a waste of as much again; and memory that grows past all that is needed is to
-// be collected hard. GOGC and GOMEMLIMIT go before. It returns the limit in bytes.
+// limitMemory fits the collector of garbage to the exporter: the default, to let
+// memory double from 4 MiB on, would be a waste of as much again; and memory that
+// grows past all that is needed is to be collected hard. GOGC and GOMEMLIMIT go
+// before. It returns the limit in bytes, which the ring does not count towards.
 func limitMemory(cfg *config.Config) int64 {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent(int64(cfg.RingMaxBytes)))
+		debug.SetGCPercent(100 * garbage / liveMemory)
 	}
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return debug.SetMemoryLimit(-1)
 	}
-	debug.SetMemoryLimit(neededMemory(cfg))
-	return neededMemory(cfg)
+	debug.SetMemoryLimit(runtimeMemory(cfg))
+	return runtimeMemory(cfg)
+}
+
+// runtimeMemory is the most that Go's runtime takes.
+func runtimeMemory(cfg *config.Config) int64 {
+	return baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
 }
 
 // neededMemory is the most that the configuration takes.
 func neededMemory(cfg *config.Config) int64 {
-	return int64(cfg.RingMaxBytes) + baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
+	return int64(cfg.RingMaxBytes) + runtimeMemory(cfg)
 }
 
 // checkMemory refuses a configuration that takes more memory than the machine, or
@@ -78,6 +84,3 @@ func memTotal(file string) int64 {
 	}
 	return 0
 }
-
-// gcPercent is the GOGC with which garbage gathers beside a ring.
-func gcPercent(ring int64) int { return int(max(1, 100*garbage/(ring+liveMemory))) }

@@ -73,20 +73,23 @@ type Ring struct {
 	packed      uint64
 }
 
-// New makes a ring that takes maxBytes for frames, allocated now.
+// New makes a ring that takes maxBytes for frames, reserved now and used as they come.
 func New(maxBytes int) (*Ring, error) {
 	if maxBytes < MinBytes {
 		return nil, fmt.Errorf("--ring.max-bytes=%d is too small: a ring takes at least %d bytes", maxBytes, MinBytes)
 	}
 	target := min(maxTarget, maxBytes/16)
 	reserve := target + target/4 // the open frame: its last row may pass the target
-	return &Ring{
+	r := &Ring{
 		capacity: maxBytes,
 		target:   target,
 		sealed:   make(chan struct{}, 1),
-		arena:    arena{buf: make([]byte, maxBytes-reserve), frames: make([]held, 0, 64)},
+		arena:    arena{frames: make([]held, 0, 64)},
 		open:     make([]byte, 0, reserve),
-	}, nil
+	}
+	var err error
+	r.arena.buf, err = pages(r, maxBytes-reserve)
+	return r, err
 }
 
 // Append adds a tick, as tick.Sink describes. The slices are only read. A tick
