@@ -20,6 +20,10 @@ import (
 	"github.com/ticktier/ticktier/adapter/store"
 )
 
+// ruleQueries is how many rules are evaluated at a time. They have places of their own,
+// so that dashboards cannot delay an alert; the rules of a group take turns anyway.
+const ruleQueries = 4
+
 // newRuler makes the ruler that evaluates over api's tiers and stores in raw. The
 // configuration was found valid before.
 func newRuler(cfg *config.Config, addr net.Addr, api *query.API, raw *store.Raw, logger *slog.Logger, reg prometheus.Registerer) (*ruler.Ruler, error) {
@@ -40,7 +44,7 @@ func newRuler(cfg *config.Config, addr net.Addr, api *query.API, raw *store.Raw,
 		return nil, err
 	}
 	return ruler.New(ruler.Config{
-		Engine: api.Engine(), Queryable: api.Queryable(), Store: raw, Files: cfg.RuleFiles,
+		Engine: api.NewEngine(ruleQueries), Queryable: api.Queryable(), Store: raw, Files: cfg.RuleFiles,
 		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
 		OutageTolerance: time.Duration(cfg.RulesOutage), ForGracePeriod: time.Duration(cfg.RulesGrace), ResendDelay: time.Duration(cfg.RulesResend),
 		Alertmanagers: alertmanagers, HTTPClient: client, ExternalLabels: labels.FromMap(external), ExternalURL: link,

@@ -135,7 +135,7 @@ type adapter struct {
 	driver       *tier.Driver
 	receive      *receive.Handler
 	fleet        *fleet.Fleet
-	ruler        *ruler.Ruler // made by routes, which makes the engine it evaluates with
+	ruler        *ruler.Ruler // made by routes, as the tiers are joined for queries there
 	ready        atomic.Bool
 }
 

@@ -63,6 +63,15 @@ func (a *API) Handler() http.Handler { return a.handler }
 // Engine evaluates PromQL over Queryable as the API does.
 func (a *API) Engine() *Engine { return a.engine }
 
+// NewEngine makes another engine over the same tiers, with places of its own for so
+// many queries at a time: who uses it never waits for those of the API. It has no
+// metrics.
+func (a *API) NewEngine(concurrency int) *Engine {
+	c := a.c
+	c.MaxConcurrency, c.Registerer = concurrency, nil
+	return newEngine(c, newParser())
+}
+
 // Queryable is all tiers as one storage.
 func (a *API) Queryable() *Queryable { return a.queryable }
 
