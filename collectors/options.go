@@ -28,6 +28,7 @@ func Options() []Option {
 	pair("filesystem.fs-types", "filesystem types", typesExclude)
 	pair("hwmon.chip", "hwmon chips", "")
 	pair("hwmon.sensor", "hwmon sensors, as CHIP;SENSOR,", "")
+	pair("qdisc.device", "qdisc devices", "")
 	pair("slabinfo.slabs", "slabs", "")
 	return append(all,
 		Option{"netclass.ignored-devices", "", "Regexp of net devices to ignore for netclass collector."},
