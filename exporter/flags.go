@@ -64,7 +64,7 @@ const (
 func newRunFlags() *runFlags {
 	r := &runFlags{set: flags.New(envPrefix), options: map[string]string{}}
 	r.set.Struct(&r.general, nil)
-	r.set.Struct(&r.config, map[string]string{"path": "Where the kernel is found", "read": titleRead, "push": "Pushing"})
+	r.set.Struct(&r.config, map[string]string{"path": "Where the kernel is found", "read": titleRead, "push": "Pushing", "spool": "Keeping ticks on disk"})
 	r.set.Switch(&r.foreign.noDefaults, "collector.disable-defaults",
 		"Read only the sources that are named, and what the exporter tells of itself.", titleRead)
 	specs := collectors.All()

@@ -49,6 +49,9 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 			return runClient(ctx, c, args[1:], out, errout)
 		}
 	}
+	if len(args) > 0 && args[0] == spoolVerb {
+		return runSpool(args[1:], out, errout)
+	}
 	verb := "run"
 	if len(args) > 0 && (args[0] == verb || args[0] == sourcesVerb) {
 		verb, args = args[0], args[1:]

@@ -33,31 +33,37 @@ func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.S
 	for _, h := range headers {
 		header.Add(h.Name, h.Value)
 	}
+	selected, err := e.cfg.Selected()
+	if err != nil {
+		return nil, err
+	}
+	every := uint64(0)
+	if e.cfg.RemoteWriteRate > 0 {
+		every = uint64(e.cfg.Rate / e.cfg.RemoteWriteRate)
+	}
+	names := receiverNames(e.cfg)
 	d := newDelivered(e.ring, len(e.cfg.RemoteWriteURL))
 	mode := map[string]send.Mode{"2.0": send.Only2, "1.0": send.Only1}[e.cfg.RemoteWriteProtocol]
+	order := map[string]send.Order{"live": send.Live, "strict": send.Strict}[e.cfg.RemoteWriteOrder]
 	var out []*send.Sender
-	names := map[string]int{}
 	for i, url := range e.cfg.RemoteWriteURL {
 		c := send.Config{
-			URL: url, Interval: e.cfg.RemoteWriteInterval, Timeout: e.cfg.RemoteWriteTimeout, Mode: mode,
+			URL: url, Name: names[i], Interval: e.cfg.RemoteWriteInterval, Timeout: e.cfg.RemoteWriteTimeout, Mode: mode,
 			ShutdownTimeout: e.cfg.ShutdownTimeout, StaleOnStop: e.cfg.RemoteWriteStaleOnStop,
-			ExternalLabels: labels, Ticks: e.ring.Reader(), Schema: schema,
+			ExternalLabels: labels, Schema: schema,
 			Wall: e.clock.Wall, Now: e.clock.Mono, Start: start,
 			NotBefore: clockFloor,
-			Delivered: func(seq uint64) { d.set(i, seq) },
-			Version:   thisBuild().version, Session: e.session,
+			Delivered: func(p send.Progress) { e.progress(d, i, p) },
+			Order:     order, BacklogShare: e.cfg.RemoteWriteBacklogShare,
+			Edge: func() uint64 { return e.ring.Stats().LastSeq }, Period: time.Second / time.Duration(e.cfg.Rate),
+			Every: every, Flat: e.cfg.RemoteWriteFlat, Select: selected,
+			Version: thisBuild().version, Session: e.session,
 			Header: header, Authorize: authorizer(e.cfg), Logger: e.log,
 		}
+		e.readFrom(&c, i)
 		s, err := send.New(c)
 		if err != nil {
 			return nil, fmt.Errorf("--remote-write.url: %w", err)
-		}
-		// Two URLs may differ in what is not shown.
-		if names[s.Name()]++; names[s.Name()] > 1 {
-			c.Name = fmt.Sprintf("%s#%d", s.Name(), names[s.Name()])
-			if s, err = send.New(c); err != nil {
-				return nil, fmt.Errorf("--remote-write.url: %w", err)
-			}
 		}
 		out = append(out, s)
 	}
@@ -146,8 +152,6 @@ func (e *exporter) reportUnsent() {
 		if s.Cursor() > st.LastSeq {
 			continue
 		}
-		from := max(s.Cursor(), st.FirstSeq)
-		e.log.Warn("ticks are left undelivered", "url", s.Name(), "slots", st.LastSeq-from+1,
-			"to", time.UnixMilli(e.clock.Wall(st.LastTime)).UTC())
+		e.logUnsent(s, &st)
 	}
 }

@@ -56,6 +56,9 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 	for _, s := range e.senders {
 		out = append(out, s.SelfMetrics()...)
 	}
+	if e.spool != nil {
+		out = append(out, e.spool.SelfMetrics()...)
+	}
 	return out
 }
 
@@ -89,5 +92,6 @@ func (e *exporter) logConfig(specs []collectors.Spec, limit int64) {
 		"rate", cfg.Rate, "procfs", cfg.PathProcfs, "sysfs", cfg.PathSysfs, "rootfs", cfg.PathRootfs,
 		"ring_max_bytes", cfg.RingMaxBytes.String(), "memory_limit", memory, "collectors", names,
 		"remote_write", urls, "remote_write_interval", cfg.RemoteWriteInterval,
-		"remote_write_protocol", cfg.RemoteWriteProtocol, "external_labels", labels)
+		"remote_write_protocol", cfg.RemoteWriteProtocol, "external_labels", labels,
+		"spool", cfg.SpoolDir)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ticktier/ticktier/exporter/expose"
 	"github.com/ticktier/ticktier/exporter/ring"
 	"github.com/ticktier/ticktier/exporter/send"
+	"github.com/ticktier/ticktier/exporter/spool"
 	"github.com/ticktier/ticktier/exporter/tick"
 )
 
@@ -30,6 +31,7 @@ type exporter struct {
 	clock   *tick.Clock
 	ring    *ring.Ring
 	bursts  *burst.Recorder
+	spool   *spool.Spool // nil without one
 	loop    *tick.Loop
 	senders []*send.Sender
 	handler http.Handler
@@ -63,6 +65,7 @@ func serve(ctx context.Context, r *runFlags, log *slog.Logger) error {
 	e.addLoop(&g)
 	e.addRing(&g)
 	e.addSenders(&g)
+	e.addSpool(&g)
 	if ln != nil {
 		e.addServer(&g, ln)
 	}
@@ -101,7 +104,9 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	e.ring.Duration = cfg.RingDuration
 	schema := &collectors.Schema{}
 	e.bursts = burst.New(schema)
-	if e.senders, err = newSenders(e, schema, counterStarts(env, specs, e.clock.Wall(0))); err != nil {
+	start := counterStarts(env, specs, e.clock.Wall(0))
+	openSpool(e, schema, start)
+	if e.senders, err = newSenders(e, schema, start); err != nil {
 		return nil, err
 	}
 	env.Self = e.selfMetrics()
@@ -109,15 +114,12 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 		Rate:    cfg.Rate,
 		FloorHz: cfg.FloorHz,
 		Specs:   specs,
-		Env: collectors.Env{
-			Procfs: cfg.PathProcfs, Sysfs: cfg.PathSysfs, Rootfs: cfg.PathRootfs,
-			Logger: log, Self: e.selfMetrics(),
-		},
-		Schema: schema,
-		Sink:   sinks{e.ring, e.bursts},
-		Timing: e.bursts.Timing,
-		Clock:  e.clock,
-		Logger: log,
+		Env:     env,
+		Schema:  schema,
+		Sink:    sinks{e.ring, e.bursts},
+		Timing:  e.bursts.Timing,
+		Clock:   e.clock,
+		Logger:  log,
 	})
 	if err != nil {
 		return nil, err

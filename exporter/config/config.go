@@ -36,12 +36,23 @@ type Config struct {
 	RemoteWriteUsername     string   `name:"remote-write.username" help:"User for basic authentication at all receivers." placeholder:"NAME" group:"push"`
 	RemoteWritePasswordFile string   `name:"remote-write.password-file" help:"File with the password of --remote-write.username; it is read again when it changes." placeholder:"FILE" group:"push"`
 
+	RemoteWriteOrder        string        `name:"remote-write.order" help:"What goes first when there is a backlog: live, the newest, where the receiver takes samples out of order; or strict, the oldest." enum:"live,strict" default:"live" placeholder:"ORDER" group:"push"`
+	RemoteWriteBacklogShare float64       `name:"remote-write.backlog-share" help:"Share of the line's time that a backlog behind the live edge may take." default:"0.5" placeholder:"SHARE" group:"push"`
+	RemoteWriteFlat         time.Duration `name:"remote-write.flat" help:"Send a counter that does not move only so often, and at the ticks before and when it moves; 0 sends every sample." default:"0s" placeholder:"TIME" group:"push"`
+	RemoteWriteRate         int           `name:"remote-write.rate" help:"Ticks a second to send, at most; 0 for all." default:"0" placeholder:"HZ" group:"push"`
+	RemoteWriteMatch        []string      `name:"remote-write.match[]" sep:"none" help:"Send only series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
+	RemoteWriteDrop         []string      `name:"remote-write.drop[]" sep:"none" help:"Do not send series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
+
 	RemoteWriteStaleOnStop bool `name:"remote-write.stale-on-stop" help:"End every series with a staleness marker at a clean stop." default:"true" negatable:"" group:"push"`
 
 	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
 
 	RingMaxBytes Bytes         `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
 	RingDuration time.Duration `name:"ring.duration" help:"How long to hold ticks for, while there is room for them; 0 for as long as there is room." default:"0s" placeholder:"TIME"`
+
+	SpoolDir      string        `name:"spool.dir" help:"Directory for ticks that the ring has to give up before every receiver has them; empty for none." placeholder:"DIR" group:"spool"`
+	SpoolMaxBytes Bytes         `name:"spool.max-bytes" help:"Most that the spool may take; the oldest ticks make room." default:"64MiB" placeholder:"SIZE" group:"spool"`
+	SpoolMaxAge   time.Duration `name:"spool.max-age" help:"Oldest that ticks in the spool may become; 0 for any age." default:"0s" placeholder:"TIME" group:"spool"`
 
 	ShutdownTimeout time.Duration `name:"shutdown.timeout" help:"How long to go on pushing what is left at a stop." default:"5s" placeholder:"TIME"`
 	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof."`
@@ -57,6 +68,8 @@ const (
 	MaxRate = 1000
 	// MinRingBytes is the smallest ring, sixteen frames of 4 KiB.
 	MinRingBytes = 64 << 10
+	// MinSpoolBytes is the smallest spool, sixteen segments.
+	MinSpoolBytes = 256 << 10
 	// MaxRingBytes keeps a mistyped size from being asked of the machine.
 	MaxRingBytes = 64 << 30
 )
@@ -97,6 +110,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.checkPush(bad)
+	c.checkDelivery(bad)
 	if _, err := c.Labels(); err != nil {
 		errs = append(errs, err)
 	}

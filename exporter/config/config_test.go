@@ -16,7 +16,7 @@ func good(t *testing.T) *Config {
 		Listen: ":9747", Rate: 10, PathProcfs: t.TempDir(), PathSysfs: "/sys", PathRootfs: "/",
 		RemoteWriteURL:      []string{"http://localhost:9748/api/v1/write"},
 		RemoteWriteInterval: 5 * time.Second, RemoteWriteTimeout: 30 * time.Second,
-		RingMaxBytes: 4 << 20, ShutdownTimeout: 5 * time.Second,
+		RemoteWriteBacklogShare: 0.5, RingMaxBytes: 4 << 20, ShutdownTimeout: 5 * time.Second,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/frame"
+	"github.com/ticktier/ticktier/exporter/selector"
 )
 
 // objects writes the JSON objects that API.md describes, for one client. It knows
@@ -14,7 +15,7 @@ import (
 type objects struct {
 	schema *collectors.Schema
 	wall   func(mono int64) int64
-	match  []selector
+	match  []selector.Selector
 
 	known  int     // slots that were looked at
 	slots  []int32 // the selected ones
@@ -45,7 +46,7 @@ func (o *objects) grow(t *frame.Tick) (from int, any bool) {
 
 func (o *objects) selects(s *collectors.Series) bool {
 	for _, sel := range o.match {
-		if sel.selects(s) {
+		if sel.Selects(s) {
 			return true
 		}
 	}

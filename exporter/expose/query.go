@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ticktier/ticktier/exporter/selector"
 )
 
 const (
@@ -21,7 +23,7 @@ type query struct {
 	resume  bool // since was given
 	session string
 	max     int
-	match   []selector
+	match   []selector.Selector
 }
 
 // parseQuery reads a request's parameters; an error names the one that is wrong.
@@ -47,7 +49,7 @@ func parseQuery(r *http.Request) (*query, error) {
 		return nil, fmt.Errorf("match[]: more than %d selectors", limitMatch)
 	}
 	for _, s := range form["match[]"] {
-		sel, err := parseSelector(s)
+		sel, err := selector.Parse(s)
 		if err != nil {
 			return nil, fmt.Errorf("match[]: %w", err)
 		}

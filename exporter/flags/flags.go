@@ -190,7 +190,7 @@ func (s *Set) Parse(args, environ []string) ([]string, error) {
 
 // env is the variable for a flag.
 func (s *Set) env(flag string) string {
-	return s.prefix + strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper(flag))
+	return s.prefix + strings.NewReplacer("-", "_", ".", "_", "[]", "").Replace(strings.ToUpper(flag))
 }
 
 // Unknown are the variables of an environment that begin like ours and are no

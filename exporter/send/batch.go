@@ -29,6 +29,11 @@ type batch struct {
 	// encoding.
 	live, after []uint64
 
+	// With a flat interval: the first row may be the tick before the batch.
+	first  int
+	flat   *flatness
+	flatMs int64
+
 	// Worked out by prepare.
 	all   []uint64 // slots present in every tick
 	of    [64][]uint16
@@ -52,7 +57,7 @@ func (b *batch) reset(n int) {
 	if n&511 == 0 {
 		b.stride += 8 // rows a multiple of a page apart would share cache sets
 	}
-	b.ticks = b.ticks[:0]
+	b.ticks, b.first = b.ticks[:0], 0
 	b.values = b.values[:0]
 	b.present = b.present[:0]
 	for len(b.live) < b.words {
@@ -61,9 +66,12 @@ func (b *batch) reset(n int) {
 	}
 }
 
+// len is the number of ticks in the batch.
+func (b *batch) len() int { return len(b.ticks) - b.first }
+
 // full reports whether there is no room for another tick.
 func (b *batch) full() bool {
-	return len(b.ticks) > 0 && (len(b.ticks) >= batchTicks || (len(b.ticks)+1)*b.stride > batchValues)
+	return b.len() > 0 && (len(b.ticks) >= batchTicks || (len(b.ticks)+1)*b.stride > batchValues)
 }
 
 // add copies a tick. Slots beyond the batch's are left out, missing ones absent.
@@ -117,7 +125,7 @@ func (b *batch) prepare() {
 	for m := read; m != 0; m &= m - 1 {
 		src := bits.TrailingZeros64(m)
 		start := len(b.ofBuf)
-		for i := range b.ticks {
+		for i := b.first; i < len(b.ticks); i++ {
 			if b.ticks[i].read>>src&1 == 1 {
 				b.ofBuf = append(b.ofBuf, uint16(i))
 			}
@@ -143,7 +151,12 @@ func shortField(field byte, v int64) uint64 {
 }
 
 // done makes what was live behind the batch what is live before the next.
-func (b *batch) done() { b.live, b.after = b.after, b.live }
+func (b *batch) done() {
+	b.live, b.after = b.after, b.live
+	if b.flat != nil {
+		b.flat.done(b)
+	}
+}
 
 // has reports whether a slot is present in tick i.
 func (b *batch) has(i, slot int) bool {
@@ -162,7 +175,7 @@ func (b *batch) samples(slot int, src uint8, dst []uint16, stale *[batchTicks / 
 		return idx, 0
 	}
 	idx = dst[:0]
-	for i := range b.ticks {
+	for i := b.first; i < len(b.ticks); i++ {
 		switch {
 		case !b.has(i, slot):
 			if live {

@@ -111,10 +111,10 @@ func (q *quarantine) add(bad []badSlot, s *Sender, now time.Time) {
 		}
 		wait := min(max(2*q.wait[b.slot], firstQuarantine), maxQuarantine)
 		q.wait[b.slot], q.until[b.slot] = wait, now.Add(wait)
-		for len(s.enc.skip) <= b.slot>>6 {
-			s.enc.skip = append(s.enc.skip, 0)
+		for len(s.lane.skip) <= b.slot>>6 {
+			s.lane.skip = append(s.lane.skip, 0)
 		}
-		s.enc.skip[b.slot>>6] |= 1 << (b.slot & 63)
+		s.lane.skip[b.slot>>6] |= 1 << (b.slot & 63)
 		s.log.Warn("receiver refuses a series, it is left out for a while and counted",
 			"series", describe(&s.table.series[b.slot]), "reason", b.reason, "for", wait)
 	}
@@ -126,7 +126,7 @@ func (q *quarantine) release(s *Sender, now time.Time) {
 	for slot, until := range q.until {
 		if !now.Before(until) {
 			delete(q.until, slot)
-			s.enc.skip[slot>>6] &^= 1 << (slot & 63)
+			s.lane.skip[slot>>6] &^= 1 << (slot & 63)
 		}
 	}
 	s.stats.quarantined.Store(int64(len(q.until)))

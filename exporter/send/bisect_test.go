@@ -45,7 +45,7 @@ func TestBisect(t *testing.T) {
 				cfg := r.config(poisoned{rc, c.bad}, in, l)
 				cfg.Mode = Only1
 				cfg.ExternalLabels = nil
-				cfg.Delivered = func(uint64) { delivered = true }
+				cfg.Delivered = func(Progress) { delivered = true }
 				go func() {
 					for i := range r.ticks {
 						in.append(r.ticks[i])

@@ -74,9 +74,6 @@ func newClient(c *Config, u *url.URL) *client {
 	}
 	h.Set("User-Agent", "ticktier-exporter/"+c.Version)
 	h.Set("Content-Encoding", "snappy")
-	if c.Session != "" {
-		h.Set(headerSession, c.Session)
-	}
 	return &client{
 		http: &http.Client{
 			Transport: rt,
@@ -104,8 +101,8 @@ func protocolHeaders(h http.Header, p Protocol) {
 }
 
 // post sends one body and waits for the reply's headers. seqs is the range of
-// ticks in it, for people who read a receiver's log.
-func (c *client) post(ctx context.Context, p Protocol, body []byte, seqs string) reply {
+// ticks in it and session theirs, for people who read a receiver's log.
+func (c *client) post(ctx context.Context, p Protocol, body []byte, seqs, session string) reply {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
@@ -116,7 +113,12 @@ func (c *client) post(ctx context.Context, p Protocol, body []byte, seqs string)
 		req.Header[name] = values
 	}
 	protocolHeaders(req.Header, p)
-	req.Header.Set(headerSeq, seqs)
+	if seqs != "" {
+		req.Header.Set(headerSeq, seqs)
+	}
+	if session != "" {
+		req.Header.Set(headerSession, session)
+	}
 	if c.authorize != nil {
 		if err := c.authorize(req.Header); err != nil {
 			return reply{err: err}

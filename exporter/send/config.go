@@ -65,9 +65,31 @@ type Config struct {
 	// clock is before it, it is not set, and nothing is sent. What is sampled
 	// meanwhile gets its right time when it is.
 	NotBefore int64
-	// Delivered is told the cursor whenever it moved: every tick before it needs
-	// no more room for this URL. It must not block. Nil is allowed.
-	Delivered func(seq uint64)
+	// Delivered is told whenever the receiver has more than before. What it has needs
+	// no more room for this URL. Ahead is only valid during the call, which must not
+	// block. Nil is allowed.
+	Delivered func(Progress)
+
+	// Earlier is what former sessions left; nil is nothing.
+	Earlier Earlier
+	// Order is what goes first. Live needs Behind, a second reader of the same ticks,
+	// Edge, the number of the newest, Period, the time from one to the next, and
+	// BacklogShare: the share of the line's time, more than 0 and at most 1, that the
+	// backlog may take.
+	Order        Order
+	Behind       Ticks
+	Edge         func() uint64
+	Period       time.Duration
+	BacklogShare float64
+
+	// Every thins what is sent: of each source the first read in so many slots. 0 and
+	// 1 are all.
+	Every uint64
+	// Flat is the time between two samples of a counter that does not move; 0 sends
+	// all.
+	Flat time.Duration
+	// Select says whether a series is sent; nil is all.
+	Select func(*collectors.Series) bool
 
 	Version string // for the User-Agent
 	Session string // id of this run of the exporter, sent as X-Ticktier-Session
@@ -114,6 +136,9 @@ func (c *Config) setDefaults() (*url.URL, error) {
 		if reserved(name) {
 			return nil, fmt.Errorf("header %s belongs to the protocol", name)
 		}
+	}
+	if c.Order == Live && (c.BacklogShare <= 0 || c.BacklogShare > 1) {
+		return nil, fmt.Errorf("share of the backlog %v is not more than 0 and at most 1", c.BacklogShare)
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout

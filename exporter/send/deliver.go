@@ -10,7 +10,7 @@ func (s *Sender) deliver(ctx context.Context) error {
 	for s.from < s.batch.slots {
 		if s.table.protocol != s.proto.use {
 			// The batch keeps the slots it was made for.
-			s.table = newTable(s.proto.use, s.table.series, s.cfg.ExternalLabels)
+			s.newTable(s.table.series)
 			s.metadata = time.Time{}
 		}
 		r := s.encode()
@@ -35,6 +35,7 @@ func (s *Sender) encode() *request {
 	}
 	metadata := s.proto.use == V1 && s.from == 0 && time.Since(s.metadata) >= metadataEvery
 	lim := s.lim.now
+	s.enc.skip, s.enc.hide = s.lane.skip, s.lane.hide
 	lim.series = s.bisect.series
 	return s.enc.encode(s.table, &s.batch, s.from, lim, metadata, starts)
 }
@@ -48,7 +49,7 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 			s.stats.retries.Add(1)
 		}
 		began := time.Now()
-		rep := s.client.post(ctx, s.proto.use, r.body, seqs)
+		rep := s.client.post(ctx, s.proto.use, r.body, seqs, s.session())
 		if ctx.Err() != nil && rep.err != nil {
 			s.state.gaveUp(rep)
 			return retry, rep, errUndelivered
@@ -107,6 +108,7 @@ func (s *Sender) settle(v verdict, rep reply, r *request) {
 // advance goes on behind a request. What was left out of it is as good as refused.
 func (s *Sender) advance(r *request) {
 	s.stats.rejected.Add(int64(r.skipped))
+	s.stats.saved.Add(int64(r.saved))
 	s.from = r.to
 }
 
@@ -139,10 +141,18 @@ func (s *Sender) commit() {
 	last := s.batch.ticks[len(s.batch.ticks)-1]
 	s.pen.add(s.bisect.finish(len(s.table.series)), s, time.Now())
 	s.batch.done()
-	s.batch.ticks = s.batch.ticks[:0]
-	s.stats.newest.Store(last.mono)
-	s.cursor.Store(last.seq + 1)
-	if s.cfg.Delivered != nil {
-		s.cfg.Delivered(last.seq + 1)
+	s.batch.ticks, s.batch.first = s.batch.ticks[:0], 0
+	l := &s.lanes
+	switch s.lane {
+	case l.now:
+		s.stats.newest.Store(last.mono)
+		l.nowNext = last.seq + 1
+	case l.behind:
+		h := &l.holes[0]
+		h.from = max(h.from, min(last.seq+1, h.to))
+	case l.earlier:
+		l.earlier.earlier.Passed(l.earlier.epoch, last.seq+1)
+		return
 	}
+	s.report()
 }

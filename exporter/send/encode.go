@@ -35,6 +35,7 @@ type request struct {
 	samples  int // staleness markers included: receivers count them as samples
 	markers  int
 	skipped  int // samples of series that are left out
+	saved    int // samples of counters that did not move
 	metadata bool
 	first    int64 // wall time of its oldest sample, ms
 	last     int64 // and its newest
@@ -47,10 +48,12 @@ type encoder struct {
 	block []byte // room to compress one block
 	total int    // bytes encoded
 
-	// skip has the bit of every slot that is left out.
-	skip []uint64
+	// skip has the bit of every slot that is left out and counted, hide of those that
+	// are not wanted.
+	skip, hide []uint64
 
 	idx   [batchTicks]uint16
+	kept  [batchTicks]uint16
 	stale [batchTicks / 64]uint64
 	vals  [batchTicks]uint64
 	req   request
@@ -142,9 +145,17 @@ func (t *table) seriesTag() byte {
 // appendSeries appends one series' message; false means that a bound is reached
 // and it was not.
 func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bounds) bool {
+	if w := slot >> 6; w < len(e.hide) && e.hide[w]>>(slot&63)&1 == 1 {
+		return true
+	}
 	s := &t.series[slot]
 	clear(e.stale[:])
 	idx, markers := b.samples(slot, s.Source, e.idx[:], &e.stale)
+	if b.flat != nil && s.Type == collectors.Counter {
+		var saved int
+		idx, saved = b.moving(slot, s.Source, idx, e.kept[:], &e.stale)
+		e.req.saved += saved
+	}
 	if len(idx) == 0 {
 		return true
 	}

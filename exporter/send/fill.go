@@ -3,57 +3,100 @@ package send
 import (
 	"time"
 
+	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/frame"
 )
 
-// fill takes ticks from the ring into the batch, unless there is one already.
+// fill takes ticks of the lane into the batch, unless there is one already.
 func (s *Sender) fill() {
 	if len(s.batch.ticks) > 0 {
 		return
 	}
 	s.from, s.caughtUp = 0, false
 	s.pen.release(s, time.Now())
-	s.ensureTable()
-	s.batch.reset(len(s.table.series))
+	s.fit()
 	for !s.batch.full() {
 		if !s.held && !s.next() {
 			s.caughtUp = true
 			break
 		}
-		t := s.cfg.Ticks.Tick()
-		if len(t.Values) > s.batch.slots && s.cfg.Schema.Len() > s.batch.slots {
-			if len(s.batch.ticks) > 0 {
-				break // the next batch has the new series
-			}
-			s.ensureTable()
-			s.batch.reset(len(s.table.series))
-		}
-		ms, ok := s.stamp(t)
-		if !ok {
+		if !s.take(s.src.Tick()) {
 			break
 		}
-		s.batch.add(t, ms)
-		s.held = false
 	}
 	s.batch.prepare()
 	s.updateStarts()
 }
 
+// take puts a tick into the batch, or leaves it out for good. false means that the
+// batch ends before it.
+func (s *Sender) take(t *frame.Tick) bool {
+	if s.earlier != nil && (s.table == nil || s.earlier.Epoch() != s.epoch) {
+		if s.batch.len() > 0 {
+			return false
+		}
+		s.begin(&s.batch)
+		s.fit()
+	}
+	if len(t.Values) > s.batch.slots && len(s.seriesNow()) > s.batch.slots {
+		if s.batch.len() > 0 {
+			return false // the next batch has the new series
+		}
+		s.fit()
+	}
+	read := t.Read
+	if s.until > 0 && t.Seq >= s.until {
+		s.caughtUp = true
+		if s.edge || t.Seq > s.until {
+			return false
+		}
+		// Series that ended with the hole get their markers; the rest was sent.
+		s.edge, read = true, 0
+	} else if read = s.thin.mask(s.cfg.Every, t.Seq, t.Read); read == 0 && t.Read != 0 {
+		s.held = false
+		return true
+	}
+	ms, ok := s.stamp(t)
+	if !ok {
+		return false
+	}
+	s.batch.add(t, ms)
+	s.batch.ticks[len(s.batch.ticks)-1].read = read
+	s.held = false
+	return !s.edge
+}
+
 // next moves to the next tick and counts what was lost before it.
 func (s *Sender) next() bool {
-	if !s.cfg.Ticks.Next() {
-		if err := s.cfg.Ticks.Err(); err != nil {
+	if !s.src.Next() {
+		if err := s.src.Err(); err != nil {
 			s.state.broken(s.log, err)
 		}
 		return false
 	}
 	s.held = true
-	if n, from, to := s.cfg.Ticks.Lost(); n > 0 {
-		s.stats.lostTicks.Add(int64(n))
-		s.log.Warn("ticks lost before they could be sent, they were evicted from the ring",
-			"ticks", n, "from", s.wallTime(from), "to", s.wallTime(to))
-	}
+	s.countLost(s.lane)
+	s.want = s.src.Tick().Seq + 1
 	return true
+}
+
+// countLost counts what is gone before a lane's next tick.
+func (s *Sender) countLost(l *lane) {
+	n, from, to := l.src.Lost()
+	if l.until > 0 && l.src.Tick().Seq > l.until {
+		// From there on they are delivered.
+		n = min(n, l.until-min(l.until, l.want))
+	}
+	if n == 0 {
+		return
+	}
+	wall := s.cfg.Wall
+	if l.earlier != nil {
+		wall = l.earlier.Wall
+	}
+	s.stats.lostTicks.Add(int64(n))
+	s.log.Warn("ticks lost before they could be sent, there was no room to keep them",
+		"ticks", n, "from", time.UnixMilli(wall(from)).UTC(), "to", time.UnixMilli(wall(to)).UTC())
 }
 
 func (s *Sender) wallTime(mono int64) time.Time { return time.UnixMilli(s.cfg.Wall(mono)).UTC() }
@@ -65,22 +108,58 @@ const maxNudge = 2
 // stamp is the wall time of a tick. false means that the clock was stepped back
 // before it: a batch must be in order, so it begins a new one.
 func (s *Sender) stamp(t *frame.Tick) (int64, bool) {
-	ms := s.cfg.Wall(t.Time)
+	ms := s.wall(t.Time)
 	switch {
 	case ms > s.lastMs:
 	case s.lastMs-ms < maxNudge:
 		ms = s.lastMs + 1
-	case len(s.batch.ticks) > 0:
+	case s.batch.len() > 0:
 		return 0, false
 	}
 	s.lastMs = ms
 	return ms, true
 }
 
-// ensureTable makes the table fit the schema and the protocol.
+// fit makes table and batch fit the lane's series and the protocol.
+func (s *Sender) fit() {
+	s.ensureTable()
+	s.batch.reset(len(s.table.series))
+	if s.cfg.Flat > 0 {
+		s.batch.follow(&s.lane.flat, s.cfg.Flat)
+	}
+}
+
 func (s *Sender) ensureTable() {
-	series := s.cfg.Schema.Series()
+	series := s.seriesNow()
 	if s.table == nil || s.table.protocol != s.proto.use || len(series) != len(s.table.series) {
-		s.table = newTable(s.proto.use, series, s.cfg.ExternalLabels)
+		s.newTable(series)
+		s.noteStarts(len(series))
+	}
+}
+
+// noteStarts keeps the starts of a former session's counters: when they are needed
+// its reader may be in the next.
+func (s *Sender) noteStarts(n int) {
+	if s.earlier == nil {
+		return
+	}
+	s.monos = s.monos[:0]
+	for i := range n {
+		mono, known := s.earlier.Start(i)
+		s.monos = append(s.monos, start{mono, known})
+	}
+}
+
+// newTable makes the lane's table, and notes which of its series are not wanted.
+func (s *Sender) newTable(series []collectors.Series) {
+	s.table = newTable(s.proto.use, series, s.cfg.ExternalLabels)
+	if s.cfg.Select == nil {
+		return
+	}
+	s.hide = make([]uint64, (len(series)+63)/64)
+	for i := range series {
+		if !s.cfg.Select(&series[i]) {
+			s.hide[i>>6] |= 1 << (i & 63)
+		}
 	}
 }

@@ -19,21 +19,17 @@ type Sender struct {
 	log    *slog.Logger
 
 	// Owned by Run.
-	table    *table
+	*lane    // that the batch is of
+	lanes    lanes
 	enc      encoder
 	batch    batch
-	from     int  // first slot of the batch that is not delivered yet
-	held     bool // Ticks.Tick is read but in no batch
+	from     int // first slot of the batch that is not delivered yet
 	caughtUp bool
 	lim      limits
 	proto    negotiation
-	lastMs   int64 // wall time of the newest sample put into a batch
-	clock    startClock
-	starts   []int64 // by slot, wall ms
 	metadata time.Time
 	state    state
 	bisect   bisection
-	pen      quarantine
 	stop     stopping
 
 	cursor atomic.Uint64
@@ -56,8 +52,16 @@ func New(c Config) (*Sender, error) {
 		client: newClient(&c, u),
 		lim:    limits{now: full, max: full},
 		proto:  newNegotiation(c.Mode),
-		lastMs: math.MinInt64,
 	}
+	s.lanes.now = newLane(c.Ticks)
+	if c.Behind != nil {
+		s.lanes.behind = newLane(c.Behind)
+	}
+	if c.Earlier != nil {
+		s.lanes.earlier = newLane(c.Earlier)
+		s.lanes.earlier.earlier = c.Earlier
+	}
+	s.use(s.lanes.now)
 	s.log = c.Logger.With("url", s.name)
 	s.stats.newest.Store(math.MinInt64)
 	s.stats.skew.Store(math.MinInt64)
@@ -87,41 +91,38 @@ func (s *Sender) Run(ctx context.Context) error {
 	next := time.Now().Add(rand.N(s.cfg.Interval))
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
+	due := true
 	for {
 		select {
 		case <-ctx.Done():
 			return s.finish(sending, s.drain(sending))
 		case <-timer.C:
 		}
-		if err := s.push(sending); err != nil {
+		if err := s.push(sending, due); err != nil {
 			return s.finish(sending, err)
 		}
-		late := time.Since(next)
-		next = next.Add((late/s.cfg.Interval + 1) * s.cfg.Interval)
-		timer.Reset(time.Until(next))
+		if late := time.Since(next); due {
+			next = next.Add((late/s.cfg.Interval + 1) * s.cfg.Interval)
+		}
+		at := next
+		if s.live() && s.backlog() && s.lanes.backAt.Before(at) {
+			at = s.lanes.backAt
+		}
+		due = at.Equal(next)
+		timer.Reset(time.Until(at))
 	}
 }
 
-// push delivers batch after batch until it has caught up with the ring. An error
-// means that sending is over.
-func (s *Sender) push(ctx context.Context) error {
+// push delivers what is due: all there is, or with the live edge first that and some
+// of the backlog. An error means that sending is over.
+func (s *Sender) push(ctx context.Context, due bool) error {
 	if s.cfg.Wall(s.cfg.Now()) < s.cfg.NotBefore {
 		s.state.clockUnset(s.log)
 		return nil
 	}
 	s.state.clockSet(s.log)
-	for {
-		s.proto.start(time.Now())
-		s.fill()
-		if len(s.batch.ticks) == 0 {
-			return nil
-		}
-		if err := s.deliver(ctx); err != nil {
-			return err
-		}
-		s.commit()
-		if s.caughtUp {
-			return nil
-		}
+	if s.live() {
+		return s.pushLive(ctx, due)
 	}
+	return s.pushOrdered(ctx)
 }

@@ -325,7 +325,7 @@ func TestCatchUp(t *testing.T) {
 		rc := &receiver{script: ok}
 		cfg := r.config(rc, r.ring(), &logs{})
 		var cursors []uint64
-		cfg.Delivered = func(seq uint64) { cursors = append(cursors, seq) }
+		cfg.Delivered = func(p Progress) { cursors = append(cursors, p.Seq) }
 		runFor(t, cfg, 5*time.Second)
 		if diff := cmp.Diff(r.want(external, nil), rc.stored); diff != "" {
 			t.Error(diff)

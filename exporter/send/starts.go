@@ -31,7 +31,7 @@ func (c *startClock) adjust(mono, ms int64) bool {
 
 // updateStarts works out the start time of every series of the batch.
 func (s *Sender) updateStarts() {
-	if s.cfg.Start == nil || len(s.batch.ticks) == 0 {
+	if s.cfg.Start == nil && s.earlier == nil || len(s.batch.ticks) == 0 {
 		return
 	}
 	last := s.batch.ticks[len(s.batch.ticks)-1]
@@ -43,7 +43,7 @@ func (s *Sender) updateStarts() {
 	for i := range s.table.series {
 		start := int64(noStart)
 		if series := &s.table.series[i]; series.Type == collectors.Counter {
-			if mono, ok := s.cfg.Start(series); ok {
+			if mono, ok := s.startOf(i); ok {
 				start = s.clock.offset + mono/1e6
 			}
 		}
@@ -57,5 +57,8 @@ func (s *Sender) updateStarts() {
 // seqs is the range of ticks in the batch, as the X-Ticktier-Seq header has it.
 func (s *Sender) seqs() string {
 	t := s.batch.ticks
-	return strconv.FormatUint(t[0].seq, 10) + "-" + strconv.FormatUint(t[len(t)-1].seq, 10)
+	if len(t) == 0 {
+		return "" // a probe
+	}
+	return strconv.FormatUint(t[min(s.batch.first, len(t)-1)].seq, 10) + "-" + strconv.FormatUint(t[len(t)-1].seq, 10)
 }

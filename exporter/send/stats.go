@@ -10,6 +10,7 @@ import (
 // stats are the sender's own figures; any goroutine may read them.
 type stats struct {
 	samples, rejected, unconfirmed, lostTicks atomic.Int64
+	saved                                     atomic.Int64
 	bytes, retries                            atomic.Int64
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
@@ -52,7 +53,8 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		counter("samples_total", "Samples that the receiver accepted, staleness markers included.", "", &s.stats.samples),
 		counter("samples_rejected_total", "Samples that the receiver refused for good.", "", &s.stats.rejected),
 		counter("samples_unconfirmed_total", "Samples that the receiver accepted without saying that it wrote them.", "", &s.stats.unconfirmed),
-		counter("ticks_lost_total", "Ticks that were evicted from the ring before they could be sent.", "", &s.stats.lostTicks),
+		counter("ticks_lost_total", "Ticks for which there was no room until they could be sent.", "", &s.stats.lostTicks),
+		counter("samples_saved_total", "Samples of counters that did not move, and were left out.", "", &s.stats.saved),
 		counter("bytes_total", "Bytes of request bodies that were answered, compressed.", "bytes", &s.stats.bytes),
 		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
 		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),

@@ -85,9 +85,16 @@ func (s *Sender) drain(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errUndelivered
 	}
-	if err := s.push(ctx); err != nil {
+	if err := s.push(ctx, true); err != nil {
 		return err
 	}
+	// The rest of the line is the backlog's now.
+	for !s.state.unset && s.backlog() {
+		if err := s.pushBacklog(ctx); err != nil {
+			return err
+		}
+	}
+	s.use(s.lanes.now)
 	if s.state.unset {
 		return errUndelivered
 	}
@@ -98,14 +105,13 @@ func (s *Sender) drain(ctx context.Context) error {
 // the last tick.
 func (s *Sender) endSeries(ctx context.Context) error {
 	s.from = 0
-	s.ensureTable()
-	s.batch.reset(len(s.table.series))
+	s.fit()
 	s.lastMs++
 	s.batch.add(&frame.Tick{Seq: s.Cursor()}, s.lastMs)
 	s.batch.prepare()
 	s.updateStarts()
 	err := s.deliver(ctx)
 	s.batch.done()
-	s.batch.ticks = s.batch.ticks[:0]
+	s.batch.ticks, s.batch.first = s.batch.ticks[:0], 0
 	return err
 }

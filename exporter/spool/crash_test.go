@@ -210,11 +210,11 @@ func scenario(w *world) (durable, passed uint64) {
 					break
 				}
 			}
-			w.sp.Passed(1, w.sp.epoch, r.Tick().Seq+1, nil)
+			w.sp.Passed(1, w.sp.epoch, r.Tick().Seq+1)
 			passed = r.Tick().Seq + 1
 		}
 		if i == 9 {
-			w.sp.Passed(0, w.sp.epoch, 900, nil)
+			w.sp.Passed(0, w.sp.epoch, 900)
 		}
 	}
 	w.ring.Seal()

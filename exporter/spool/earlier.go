@@ -151,6 +151,6 @@ func (e *Earlier) Start(slot int) (mono int64, ok bool) {
 // Wall is the wall time in Unix ms of a time in ns since the session's start.
 func (e *Earlier) Wall(mono int64) int64 { return wall(e.clock, mono) }
 
-// Passed tells that the receiver has every tick of the tick's session before number
-// seq, and all before that session.
-func (e *Earlier) Passed(seq uint64) { e.sp.Passed(e.receiver, e.epoch, seq, e.start.ahead) }
+// Passed tells that the receiver has every tick of a session before number seq, and
+// all before that session.
+func (e *Earlier) Passed(epoch, seq uint64) { e.sp.Passed(e.receiver, epoch, seq) }

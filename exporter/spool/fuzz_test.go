@@ -46,7 +46,7 @@ func FuzzSegment(f *testing.F) {
 			if len(e.Series()) < len(e.Tick().Values) {
 				t.Fatalf("%d series for %d slots", len(e.Series()), len(e.Tick().Values))
 			}
-			e.Passed(last + 1)
+			e.Passed(e.Epoch(), last+1)
 		}
 		w.kill()
 		verify(t, dir)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -200,17 +201,32 @@ func (s *Spool) delivered(epoch, first, last uint64) bool {
 }
 
 // Passed tells that a receiver has every tick of the sessions before epoch, and of
-// that one those before seq; ahead are ranges beyond it that it has too. It is made
-// durable within a second or two.
-func (s *Spool) Passed(receiver int, epoch, seq uint64, ahead []Range) {
+// that one those before seq. It is made durable within a second or two.
+func (s *Spool) Passed(receiver int, epoch, seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.positions[receiver]
-	if epoch > p.epoch || epoch == p.epoch && seq > p.seq {
-		p.epoch, p.seq, s.moved[receiver] = epoch, seq, true
+	if epoch < p.epoch || epoch == p.epoch && seq <= p.seq {
+		return
 	}
-	if len(ahead) > 0 || len(p.ahead) > 0 {
-		p.ahead = append(p.ahead[:0], ahead[:min(len(ahead), maxAhead)]...)
+	p.epoch, p.seq, s.moved[receiver] = epoch, seq, true
+	p.ahead = slices.DeleteFunc(p.ahead, func(r Range) bool { return r.Epoch < epoch || r.Epoch == epoch && r.To <= seq })
+}
+
+// Ahead tells which ticks of this session a receiver has beyond what Passed says:
+// each from its first number to before its second. They replace those told before.
+func (s *Spool) Ahead(receiver int, ranges [][2]uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.positions[receiver]
+	n := len(p.ahead)
+	p.ahead = slices.DeleteFunc(p.ahead, func(r Range) bool { return r.Epoch == s.epoch })
+	for _, r := range ranges {
+		if len(p.ahead) < maxAhead && r[0] < r[1] {
+			p.ahead = append(p.ahead, Range{s.epoch, r[0], r[1]})
+		}
+	}
+	if n > 0 || len(p.ahead) > 0 {
 		s.moved[receiver] = true
 	}
 }

@@ -17,8 +17,8 @@ func TestNothingWhileDelivered(t *testing.T) {
 	for range 200 {
 		w.sample(10)
 		w.ring.Delivered(w.seq)
-		w.sp.Passed(0, w.sp.Epoch(), w.seq, nil)
-		w.sp.Passed(1, w.sp.Epoch(), w.seq, nil)
+		w.sp.Passed(0, w.sp.Epoch(), w.seq)
+		w.sp.Passed(1, w.sp.Epoch(), w.seq)
 		w.cycle()
 	}
 	if w.ring.Stats().EvictedTicks == 0 {
@@ -52,7 +52,7 @@ func TestOutage(t *testing.T) {
 	if want := all(0, w.seq); lost != 0 || !slices.Equal(seqs, want) {
 		t.Errorf("b got %d ticks of %d, %d lost", len(seqs), len(want), lost)
 	}
-	w.sp.Passed(1, w.sp.Epoch(), w.seq, nil)
+	w.sp.Passed(1, w.sp.Epoch(), w.seq)
 	w.cycle()
 	if n := w.sp.stats.segments.Load(); n != before {
 		t.Errorf("%d segments, there were %d and a has nothing of them", n, before)
@@ -67,7 +67,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("a got %d ticks more, want %d; %d lost", len(seqs), want, lost)
 	}
 	for i := range 2 {
-		w.sp.Passed(i, w.sp.Epoch(), w.seq, nil)
+		w.sp.Passed(i, w.sp.Epoch(), w.seq)
 	}
 	w.cycle()
 	if n := w.sp.stats.segments.Load(); n != 0 {
@@ -95,7 +95,8 @@ func TestRestart(t *testing.T) {
 	w.grow(5)
 	w.sample(50)
 	end := w.seq
-	w.sp.Passed(0, w.sp.Epoch(), 500, []Range{{w.sp.Epoch(), 1000, 1100}})
+	w.sp.Passed(0, w.sp.Epoch(), 500)
+	w.sp.Ahead(0, [][2]uint64{{1000, 1100}})
 	w.stop()
 	verify(t, dir)
 
@@ -247,7 +248,7 @@ func TestDamage(t *testing.T) {
 		w.sample(100)
 		w.cycle()
 	}
-	w.sp.Passed(0, w.sp.Epoch(), 100, nil)
+	w.sp.Passed(0, w.sp.Epoch(), 100)
 	w.cycle()
 	w.stop()
 	total := ticksTo(w.seq) - ticksTo(100)

@@ -250,7 +250,7 @@ func readEarlier(t testing.TB, e *Earlier, passed bool) []got {
 		g.lost += n
 		g.seqs = append(g.seqs, tick.Seq)
 		if passed {
-			e.Passed(tick.Seq + 1)
+			e.Passed(e.Epoch(), tick.Seq+1)
 		}
 	}
 	return out

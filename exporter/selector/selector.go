@@ -1,4 +1,4 @@
-package expose
+package selector
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/ticktier/ticktier/collectors"
 )
 
-// selector is a series selector as PromQL writes it, without a range: a series is
+// Selector is a series selector as PromQL writes it, without a range: a series is
 // selected when every matcher agrees.
-type selector []matcher
+type Selector []matcher
 
 // matcher is one condition on a label; __name__ is the metric's name.
 type matcher struct {
@@ -21,10 +21,10 @@ type matcher struct {
 	not         bool
 }
 
-// parseSelector reads a selector: a name, matchers in braces, or both.
-func parseSelector(s string) (selector, error) {
+// Parse reads a selector: a name, matchers in braces, or both.
+func Parse(s string) (Selector, error) {
 	p := &scanner{s: s}
-	var sel selector
+	var sel Selector
 	p.space()
 	if name := p.take(isNameStart, isName); name != "" {
 		sel = append(sel, matcher{name: "__name__", value: name})
@@ -43,8 +43,8 @@ func parseSelector(s string) (selector, error) {
 	return sel, nil
 }
 
-// selects reports whether a series is selected.
-func (sel selector) selects(s *collectors.Series) bool {
+// Selects reports whether a series is selected.
+func (sel Selector) Selects(s *collectors.Series) bool {
 	for i := range sel {
 		if !sel[i].matches(value(s, sel[i].name)) {
 			return false
@@ -67,7 +67,7 @@ func value(s *collectors.Series, name string) string {
 	}
 	for _, l := range s.Labels {
 		if l.Name == name {
-			return utf8Text(l.Value)
+			return strings.ToValidUTF8(l.Value, "\uFFFD")
 		}
 	}
 	return ""

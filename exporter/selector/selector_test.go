@@ -1,4 +1,4 @@
-package expose
+package selector
 
 import (
 	"strings"
@@ -21,11 +21,11 @@ func TestSelectorsSelect(t *testing.T) {
 		`a`: true, `b`: false, `a{cpu="0"}`: true, `a{cpu="1"}`: false, `{cpu!="1"}`: true, `{cpu=~"0|1"}`: true, `{cpu=~"1"}`: false,
 		`{cpu!~"[1-9]"}`: true, `a{mode=""}`: true, `a{mode!=""}`: false, `a{x=~"é."}`: true, `a{x=~"é"}`: false, `{__name__=~"a|b"}`: true,
 	} {
-		sel, err := parseSelector(s)
+		sel, err := Parse(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sel.selects(a); got != want {
+		if got := sel.Selects(a); got != want {
 			t.Errorf("%s selects: %v, want %v", s, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSelectorsRefused(t *testing.T) {
 		"", " ", "1a", "a b", "a{", "a{}x", "a{b}", "a{b=}", "a{b=c}", `a{b="c}`, `a{b="c" d="e"}`, `a{,}`, `a{b=~"("}`, `a{b="\q"}`,
 		`a{__name__="b"}`, `a{b="c"`, `a{b=="c"}`, "a{b='\n'}", `a[5m]`, `sum(a)`, `a{b="c"} offset 5m`, `a{b:c="d"}`,
 	} {
-		if _, err := parseSelector(s); err == nil {
+		if _, err := Parse(s); err == nil {
 			t.Errorf("%s was taken", s)
 		}
 	}
@@ -51,7 +51,7 @@ func FuzzSelector(f *testing.F) {
 	}
 	p := parser.NewParser(parser.Options{})
 	f.Fuzz(func(t *testing.T, s, name, value string) {
-		sel, err := parseSelector(s)
+		sel, err := Parse(s)
 		ms, promErr := p.ParseMetricSelector(s)
 		switch {
 		case promErr == nil && err != nil && !strings.Contains(s, `{"`) && plainSelector(s):
@@ -70,11 +70,11 @@ func FuzzSelector(f *testing.F) {
 			case m.Name == "__name__":
 				v = "a"
 			case len(series.Labels) > 0 && m.Name == name:
-				v = utf8Text(value)
+				v = strings.ToValidUTF8(value, "\uFFFD")
 			}
 			want = want && m.Matches(v)
 		}
-		if got := sel.selects(&series); got != want {
+		if got := sel.Selects(&series); got != want {
 			t.Fatalf("%q selects %v: %v, PromQL says %v", s, series.Labels, got, want)
 		}
 	})
