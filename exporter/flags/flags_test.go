@@ -30,7 +30,7 @@ type settings struct {
 	Fast   bool          `help:"Be fast."`
 	Safe   bool          `help:"Be safe." default:"true" negatable:""`
 
-	hidden int //nolint:unused // that it is passed over is tested
+	hidden int
 }
 
 func newSet(s *settings) *Set {
@@ -89,6 +89,9 @@ func TestParse(t *testing.T) {
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if got.hidden != 0 {
+				t.Error("a field that is not exported was set")
 			}
 			if d := cmp.Diff(c.want, got, cmp.AllowUnexported(settings{})); d != "" {
 				t.Error(d)
