@@ -54,6 +54,8 @@ func All() []Spec {
 		{Name: "kmsg", Enabled: true, Cadence: everyTick, Deadline: deadline, New: newKmsg,
 			Reason: "one system call tells that nothing was logged",
 			Files:  []string{"dev/kmsg"}},
+		{Name: "ping", Enabled: true, Cadence: pingEvery, Deadline: deadline, New: newPing,
+			Reason: "ten a second show a queue that fills; more would be a load on the target"},
 		{Name: "meminfo", Enabled: true, Cadence: time.Second, Deadline: deadline, New: newMeminfo,
 			Reason: "the kernel adds up its counters for it; memory fills in seconds",
 			Files:  []string{"proc/meminfo"}},

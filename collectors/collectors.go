@@ -83,6 +83,9 @@ type Env struct {
 	Rootfs string // usually /
 	// TextfileDirs are the directories, or patterns of them, with *.prom files.
 	TextfileDirs []string
+	// PingTargets are HOST or HOST:PORT, at most MaxPingTargets; CheckPingTarget must
+	// have passed each.
+	PingTargets []string
 	// Options are the values of options that were given, by name (see Options). They
 	// must have passed CheckOptions.
 	Options map[string]string

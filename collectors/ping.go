@@ -1,0 +1,427 @@
+package collectors
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	pingRequests = Metric{Name: "node_ping_requests_total", Type: Counter,
+		Help: "Requests sent to the target."}
+	pingReplies = Metric{Name: "node_ping_replies_total", Type: Counter,
+		Help: "Requests that the target answered in time."}
+	pingLost = Metric{Name: "node_ping_lost_total", Type: Counter,
+		Help: "Requests that could not be sent, or that the target did not answer within three seconds."}
+	pingTime = Metric{Name: "node_ping_round_trip_seconds_total", Type: Counter, Unit: "seconds", Div: 1e9,
+		Help: "Time that all answers took."}
+	pingLast = Metric{Name: "node_ping_last_round_trip_seconds", Type: Gauge, Unit: "seconds", Div: 1e9,
+		Help: "Time that the newest answer took; absent while answers are lost."}
+	pingInfo = Metric{Name: "node_ping_info", Type: Gauge,
+		Help: "The address that the target has, and how it is asked."}
+)
+
+const (
+	// MaxPingTargets bounds the targets.
+	MaxPingTargets = 64
+	// pingEvery is the shortest time between two requests to a target, tcpEvery
+	// between two connections: they cost the target more.
+	pingEvery = 100 * time.Millisecond
+	tcpEvery  = time.Second
+	// pingPatience is how long an answer may take: a bloated queue takes seconds.
+	pingPatience = 3 * time.Second
+	// pingWindow is how many requests may be without answer, a power of two larger
+	// than pingPatience ÷ pingEvery.
+	pingWindow = 64
+	// pingPort is where a target is connected to if ICMP is refused to us and it has
+	// no port: that it refuses is an answer too.
+	pingPort = 443
+	// maxPingInfos bounds the addresses that one target is seen at.
+	maxPingInfos = 16
+
+	resolveEvery = 5 * time.Minute
+	resolveRetry = 10 * time.Second
+	resolveFor   = 5 * time.Second
+)
+
+// pingClock is monotonic time and the wall clock, in ns.
+type pingClock func() (mono, wall int64)
+
+func readPingClock() (mono, wall int64) {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	mono = ts.Nano()
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts)
+	return mono, ts.Nano()
+}
+
+// ping asks targets how long an answer takes. A read sends the next requests and takes
+// the answers that have come since the last: it waits for none. The kernel notes when
+// an answer came, so that it does not matter when it is taken.
+type ping struct {
+	clock   pingClock
+	icmp    [2]*echo // IPv4, IPv6; nil where it is refused to us
+	targets []*pingTarget
+	token   [8]byte // tells our requests from those of others
+
+	stop    context.CancelFunc
+	resolve sync.WaitGroup
+}
+
+// pingTarget is a target. Only the reading goroutine touches it, but for address.
+type pingTarget struct {
+	name string // as it was given
+	host string
+	port uint16 // 0 is ICMP
+	// index is its place among the targets, which requests carry.
+	index uint16
+	// address is where it is, nil while nobody knows.
+	address atomic.Pointer[netip.Addr]
+
+	at       netip.Addr // that to is made of
+	to       unix.Sockaddr
+	toPort   unix.Sockaddr
+	next     int64 // monotonic time of the next request
+	seq      uint16
+	window   [pingWindow]pingRequest
+	connect  tcpConnect
+	requests uint64
+	replies  uint64
+	lost     uint64
+	total    int64 // ns
+	last     int64 // ns; below 0 is none
+
+	slots [5]int32 // slots + 1
+	infos map[string]int32
+	info  int32
+}
+
+// pingRequest is a request that waits for its answer.
+type pingRequest struct {
+	mono, wall int64
+	seq        uint16
+	open       bool
+}
+
+// CheckPingTarget tells what is wrong with a target: HOST, or HOST:PORT.
+func CheckPingTarget(s string) error {
+	_, _, err := splitTarget(s)
+	return err
+}
+
+func splitTarget(s string) (host string, port uint16, err error) {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, 0, nil
+	}
+	host = s
+	if strings.Contains(s, ":") {
+		h, p, err := net.SplitHostPort(s)
+		if err != nil {
+			return "", 0, fmt.Errorf("%q is neither HOST nor HOST:PORT", s)
+		}
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return "", 0, fmt.Errorf("%q: %q is no port", s, p)
+		}
+		host, port = h, uint16(n)
+	}
+	if host == "" || strings.ContainsAny(host, " /@[]") {
+		return "", 0, fmt.Errorf("%q is neither HOST nor HOST:PORT", s)
+	}
+	return host, port, nil
+}
+
+func newPing(env Env) (Source, error) {
+	log := env.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &ping{clock: readPingClock, stop: func() {}}
+	_, _ = rand.Read(s.token[:])
+	names := false
+	for _, name := range env.PingTargets[:min(len(env.PingTargets), MaxPingTargets)] {
+		host, port, err := splitTarget(name)
+		if err != nil {
+			return nil, err
+		}
+		t := &pingTarget{name: name, host: host, port: port, index: uint16(len(s.targets)), last: -1, connect: tcpConnect{fd: -1}}
+		if a, err := netip.ParseAddr(host); err == nil {
+			t.address.Store(&a)
+		} else {
+			names = true
+		}
+		s.targets = append(s.targets, t)
+	}
+	if len(s.targets) == 0 {
+		return s, nil
+	}
+	for i, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		e, err := openEcho(family)
+		if err != nil {
+			log.Info("ICMP is refused, targets without a port are asked by TCP", "port", pingPort, "err", err)
+			continue
+		}
+		s.icmp[i] = e
+	}
+	if names {
+		ctx, cancel := context.WithCancel(context.Background())
+		s.stop = cancel
+		s.resolve.Add(1)
+		go func() {
+			defer s.resolve.Done()
+			s.lookUp(ctx, log, net.DefaultResolver.LookupNetIP)
+		}()
+	}
+	return s, nil
+}
+
+// lookUp finds the addresses of the targets that have names, again and again. One
+// that cannot be found keeps what it has.
+func (s *ping) lookUp(ctx context.Context, log *slog.Logger, lookup func(context.Context, string, string) ([]netip.Addr, error)) {
+	failing := map[string]bool{}
+	for ctx.Err() == nil {
+		wait := resolveEvery
+		for _, t := range s.targets {
+			if _, err := netip.ParseAddr(t.host); err == nil {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(ctx, resolveFor)
+			addrs, err := lookup(ctx, "ip", t.host)
+			cancel()
+			if err == nil && len(addrs) == 0 {
+				err = fmt.Errorf("look up %s: no address", t.host)
+			}
+			if (err != nil) != failing[t.host] {
+				failing[t.host] = err != nil
+				log.Info("ping target", "target", t.name, "found", err == nil, "err", err)
+			}
+			if err != nil {
+				wait = resolveRetry
+				continue
+			}
+			best := addrs[0].Unmap()
+			for _, a := range addrs {
+				if a = a.Unmap(); a.Is4() {
+					best = a
+					break
+				}
+			}
+			t.address.Store(&best)
+		}
+		again := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+func (s *ping) Read(out *Out) error {
+	for _, e := range s.icmp {
+		if e != nil {
+			s.answers(out, e)
+		}
+	}
+	mono, _ := s.clock()
+	for _, t := range s.targets {
+		t.expire(mono)
+		if a := t.address.Load(); a != nil {
+			t.move(*a)
+			s.request(t, mono)
+		}
+		method, _ := s.method(t)
+		t.set(out, method)
+	}
+	return nil
+}
+
+// method is how a target is asked, and the socket for it.
+func (s *ping) method(t *pingTarget) (method string, e *echo) {
+	if t.port == 0 {
+		e = s.icmp[0]
+		if t.at.Is6() {
+			e = s.icmp[1]
+		}
+	}
+	if e == nil {
+		return "tcp", nil
+	}
+	return "icmp", e
+}
+
+// request sends the next request, if it is time.
+func (s *ping) request(t *pingTarget, mono int64) {
+	_, e := s.method(t)
+	if e == nil {
+		t.connected(mono)
+	}
+	if mono < t.next || e == nil && t.connect.fd >= 0 {
+		return
+	}
+	every := pingEvery
+	if e == nil {
+		every = tcpEvery
+	}
+	// It keeps its place, within half of a period: reads come a little early or late.
+	t.next = max(t.next, mono-int64(every)/2) + int64(every)
+	if t.next > mono+int64(every) {
+		t.next = mono + int64(every)
+	}
+	t.requests++
+	if e == nil {
+		t.begin(mono)
+		return
+	}
+	t.seq++
+	r := &t.window[t.seq%pingWindow]
+	if r.open {
+		t.lose()
+	}
+	*r = pingRequest{seq: t.seq, open: true}
+	r.mono, r.wall = s.clock() // now, not when the read began
+	if e.send(t, s.token) != nil {
+		r.open = false
+		t.lose()
+	}
+}
+
+// move notes that a target has another address.
+func (t *pingTarget) move(a netip.Addr) {
+	if a == t.at {
+		return
+	}
+	t.at = a
+	port := int(t.port)
+	if port == 0 {
+		port = pingPort
+	}
+	if a.Is4() {
+		t.to, t.toPort = &unix.SockaddrInet4{Addr: a.As4()}, &unix.SockaddrInet4{Addr: a.As4(), Port: port}
+		return
+	}
+	var zone uint32
+	if i, err := net.InterfaceByName(a.Zone()); err == nil {
+		zone = uint32(i.Index)
+	}
+	t.to = &unix.SockaddrInet6{Addr: a.As16(), ZoneId: zone}
+	t.toPort = &unix.SockaddrInet6{Addr: a.As16(), ZoneId: zone, Port: port}
+}
+
+// lose counts a request that has no answer.
+func (t *pingTarget) lose() {
+	t.lost++
+	t.last = -1
+}
+
+// answer counts one; took is below 0 where nobody knows how long it took.
+func (t *pingTarget) answer(took int64) {
+	t.replies++
+	if t.last = took; took >= 0 {
+		t.total += took
+	}
+}
+
+// expire counts what was not answered in time.
+func (t *pingTarget) expire(mono int64) {
+	for i := range t.window {
+		if r := &t.window[i]; r.open && mono-r.mono > int64(pingPatience) {
+			r.open = false
+			t.lose()
+		}
+	}
+}
+
+// answers takes the answers that have come.
+func (s *ping) answers(out *Out, e *echo) {
+	for range MaxPingTargets * pingWindow {
+		b, wall, ok := e.receive()
+		if !ok {
+			return
+		}
+		out.Stats.Bytes.Add(uint64(len(b)))
+		target, seq, ok := parseEcho(b, e.replyType(), s.token)
+		if !ok || target >= len(s.targets) {
+			continue
+		}
+		t := s.targets[target]
+		r := &t.window[seq%pingWindow]
+		if !r.open || r.seq != seq {
+			continue // too late, or a second answer
+		}
+		r.open = false
+		t.answer(s.took(r, wall))
+	}
+}
+
+// took is how long an answer took that came at a wall time, 0 for one that is not
+// known. A clock that was stepped meanwhile tells nothing.
+func (s *ping) took(r *pingRequest, wall int64) int64 {
+	mono, now := s.clock()
+	step := (now - mono) - (r.wall - r.mono)
+	d := wall - r.wall
+	if wall == 0 || step > int64(time.Millisecond) || step < -int64(time.Millisecond) || d < 0 || d > now-r.wall {
+		return mono - r.mono
+	}
+	return d
+}
+
+func (t *pingTarget) set(out *Out, method string) {
+	if t.slots[0] == 0 {
+		for i, m := range []*Metric{&pingRequests, &pingReplies, &pingLost, &pingTime, &pingLast} {
+			t.slots[i] = int32(out.Add(m, Label{"target", label([]byte(t.name))})) + 1
+		}
+		t.infos = map[string]int32{}
+	}
+	for i, v := range [...]int64{int64(t.requests), int64(t.replies), int64(t.lost), t.total} {
+		out.Set(int(t.slots[i]-1), v)
+	}
+	if t.last < 0 {
+		clearSlots(out, t.slots[4])
+	} else {
+		out.Set(int(t.slots[4]-1), t.last)
+	}
+	t.setInfo(out, method)
+}
+
+// setInfo tells the address, of which a target may have another with time.
+func (t *pingTarget) setInfo(out *Out, method string) {
+	if !t.at.IsValid() || t.connect.told == t.at {
+		return
+	}
+	t.connect.told = t.at
+	clearSlots(out, t.info)
+	address := t.at.String()
+	slot, ok := t.infos[address]
+	if t.info = slot; !ok {
+		if len(t.infos) >= maxPingInfos {
+			out.Stats.Overflow.Add(1)
+			return
+		}
+		t.info = int32(out.Add(&pingInfo, Label{"target", label([]byte(t.name))}, Label{"address", address}, Label{"method", method})) + 1
+		t.infos[address] = t.info
+	}
+	out.Set(int(t.info-1), 1)
+}
+
+func (s *ping) Close() error {
+	s.stop()
+	s.resolve.Wait()
+	for _, e := range s.icmp {
+		e.close()
+	}
+	for _, t := range s.targets {
+		t.connect.close()
+	}
+	return nil
+}
