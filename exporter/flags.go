@@ -115,6 +115,14 @@ func (r *runFlags) parse(args []string) error {
 	if err := collectors.CheckOptions(r.options); err != nil {
 		faults = append(faults, err)
 	}
+	if n := len(r.config.PingTarget); n > collectors.MaxPingTargets {
+		faults = append(faults, fmt.Errorf("--ping.target: %d targets, at most %d can be", n, collectors.MaxPingTargets))
+	}
+	for _, target := range r.config.PingTarget {
+		if err := collectors.CheckPingTarget(target); err != nil {
+			faults = append(faults, fmt.Errorf("--ping.target: %w", err))
+		}
+	}
 	if len(faults) > 0 {
 		return faults
 	}
@@ -149,7 +157,7 @@ func (r *runFlags) env(log *slog.Logger) collectors.Env {
 	return collectors.Env{
 		Procfs: r.config.PathProcfs, Sysfs: r.config.PathSysfs, Rootfs: r.config.PathRootfs,
 		TextfileDirs: r.config.TextfileDirectory, ContainerNetwork: r.config.ContainerNetwork,
-		Options: r.options, Logger: log,
+		PingTargets: r.config.PingTarget, Options: r.options, Logger: log,
 	}
 }
 

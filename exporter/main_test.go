@@ -63,6 +63,7 @@ func TestUsage(t *testing.T) {
 		{"check of run", []string{"run", "--check-config", "--rate=100"}, nil, 0, []string{"the configuration is good"}},
 		{"unknown flag", []string{"--ratte=10"}, nil, 2, []string{"--ratte"}},
 		{"options", []string{"--collector.netdev.device-include=(", "--rate=0"}, nil, 2, []string{"--rate: 0", "--collector.netdev.device-include: "}},
+		{"ping", []string{"--ping.target=gw,192.0.2.1:http"}, nil, 2, []string{`--ping.target: "192.0.2.1:http": "http" is no port`}},
 		{"both options", []string{"--collector.netdev.device-include=a", "--collector.netdev.device-exclude=b"}, nil, 2, []string{"mutually exclusive"}},
 		{"an option in the environment", nil, map[string]string{"TICKTIER_EXPORTER_COLLECTOR_VMSTAT_FIELDS": "["}, 2, []string{"--collector.vmstat.fields: "}},
 		{"help of options", []string{"--help"}, nil, 0, []string{"--collector.vmstat.fields=REGEXP", "(^(oom_kill|pgpg|pswp|pg.*fault).*)", "--collector.textfile.directory=DIR", "sources [--format"}},

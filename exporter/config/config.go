@@ -24,6 +24,7 @@ type Config struct {
 	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
 
 	TextfileDirectory []string `name:"collector.textfile.directory" sep:"none" help:"Directory, or pattern of directories, whose *.prom files are served; may be repeated." placeholder:"DIR" group:"read"`
+	PingTarget        []string `name:"ping.target" sep:"none" help:"Host to ping ten times a second, HOST by ICMP or HOST:PORT by TCP; may be repeated." placeholder:"TARGET" group:"read"`
 	ContainerNetwork  bool     `name:"container-network" help:"Report the network of a container that does not share the host's, as if it were the device's." group:"read"`
 
 	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication." placeholder:"URL" group:"push"`
@@ -103,6 +104,7 @@ func (c *Config) Validate() error {
 		bad("--shutdown.timeout: %s is negative", c.ShutdownTimeout)
 	}
 	c.checkPaths(bad)
+	c.PingTarget = splitWords(c.PingTarget)
 	c.TextfileDirectory = split(c.TextfileDirectory, isPath)
 	for _, dir := range c.TextfileDirectory {
 		if _, err := filepath.Match(dir, ""); err != nil {

@@ -37,6 +37,9 @@ func split(values []string, begins func(string) bool) []string {
 	return out
 }
 
+// splitWords puts apart what has neither spaces nor commas in it.
+func splitWords(values []string) []string { return split(values, func(string) bool { return true }) }
+
 func isURL(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
