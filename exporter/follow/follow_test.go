@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -52,7 +54,7 @@ func TestReader(t *testing.T) {
 		case o.Hello != nil:
 			got = append(got, "hello "+o.Hello.Session)
 		case o.Tick != nil:
-			if o.Tick.Seq == 1 && (!math.IsNaN(float64(o.Tick.Values[8])) || !math.IsInf(float64(o.Tick.Values[9]), 1)) {
+			if o.Tick.Seq == 1 && (!math.IsNaN(o.Tick.Values[8]) || !math.IsInf(o.Tick.Values[9], 1)) {
 				t.Errorf("%v", o.Tick.Values)
 			}
 			if v, ok := rates.Of(7, o.Tick); ok != (o.Tick.Seq == 3) || ok && v != 0.5 {
@@ -74,14 +76,14 @@ func TestReader(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	var r Rates
-	tick := func(ms int64, v Number) *Tick { return &Tick{Time: ms, Values: map[int]Number{1: v}} }
+	tick := func(ms int64, v float64) *Tick { return &Tick{Time: ms, Values: map[int]float64{1: v}} }
 	for i, c := range []struct {
 		t    *Tick
 		want float64
 		ok   bool
 	}{
 		{tick(0, 10), 0, false}, {tick(500, 20), 20, true}, {tick(500, 30), 0, false}, {tick(1000, 5), 0, false},
-		{&Tick{Time: 1500}, 0, false}, {tick(2000, 7), 2, true}, {tick(2500, Number(math.NaN())), 0, false},
+		{&Tick{Time: 1500}, 0, false}, {tick(2000, 7), 2, true}, {tick(2500, math.NaN()), 0, false},
 	} {
 		if got, ok := r.Of(1, c.t); got != c.want || ok != c.ok {
 			t.Errorf("%d: %v %v, want %v %v", i, got, ok, c.want, c.ok)
@@ -115,6 +117,62 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := Record(io.Discard, strings.NewReader("{nonsense}\n")); err == nil {
 		t.Error("nonsense was recorded")
+	}
+}
+
+// FuzzParse compares with encoding/json: what this takes is JSON, and of what both
+// take they say the same.
+func FuzzParse(f *testing.F) {
+	for line := range strings.Lines(events) {
+		f.Add(strings.TrimPrefix(line, "data: "))
+	}
+	f.Add(`{"series":[{"id":1,"name":"a\u00e4\ud83d\ude00\n\"","labels":{"x":"\/"}},{"id":2}],"more":[1,{"a":null}]} `)
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := parse([]byte(s))
+		var want struct {
+			Series []struct {
+				ID   int    `json:"id"`
+				Name string `json:"name"`
+			} `json:"series"`
+			Tick *struct {
+				Seq uint64 `json:"seq"`
+			} `json:"tick"`
+		}
+		if err != nil || !json.Valid([]byte(s)) || !utf8.ValidString(s) || json.Unmarshal([]byte(s), &want) != nil {
+			return
+		}
+		if strings.Count(s, "series") > 1 || strings.Count(s, "tick") > 1 || strings.Contains(s, "null") ||
+			strings.Count(s, "id") > len(o.Series) || strings.ToLower(s) != s || strings.Contains(s, "\\u") {
+			return // a key that is there twice, or in another case
+		}
+		if len(want.Series) != len(o.Series) {
+			t.Fatalf("%d series, want %d", len(o.Series), len(want.Series))
+		}
+		for i, w := range want.Series {
+			if o.Series[i].ID != w.ID || o.Series[i].Name != w.Name {
+				t.Errorf("%+v, want %+v", o.Series[i], w)
+			}
+		}
+		if (o.Tick != nil) != (want.Tick != nil) || o.Tick != nil && o.Tick.Seq != want.Tick.Seq {
+			t.Errorf("tick %+v, want %+v", o.Tick, want.Tick)
+		}
+	})
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]byte(`{"series":[{"id":1,"name":"a\u00e4\ud83d\ude00\n\"","labels":{"x":"\/","y":""}},{"id":2}],"more":[1,{"a":null}]} `))
+	want := []Series{{1, "aä😀\n\"", map[string]string{"x": "/", "y": ""}}, {2, "", map[string]string{}}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, o.Series); d != "" {
+		t.Error(d)
+	}
+	for _, bad := range []string{"", "{", "[]", `{"a"}`, `{"a":}`, `{"a":1 2}`, `{"a":1}x`, `{"tick":{"seq":1.5}}`, `{"tick":{"v":{"x":1}}}`,
+		`{"tick":{"v":{"1":"y"}}}`, `{"a":"`, `{"a":"\u12"}`, `{"a":"\q"}`, `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`} {
+		if _, err := parse([]byte(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
 	}
 }
 

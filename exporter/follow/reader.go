@@ -3,66 +3,13 @@ package follow
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 )
 
 // maxLine is the longest object that is read: that of ten thousand series.
 const maxLine = 16 << 20
-
-// Series is one series of a session.
-type Series struct {
-	ID     int               `json:"id"`
-	Name   string            `json:"name"`
-	Labels map[string]string `json:"labels"`
-	Type   string            `json:"type"`
-}
-
-// Number is a value; JSON has no form for some, which are strings.
-type Number float64
-
-// UnmarshalJSON reads a number or one of "NaN", "+Inf", "-Inf".
-func (n *Number) UnmarshalJSON(b []byte) error {
-	if len(b) >= 2 && b[0] == '"' {
-		b = b[1 : len(b)-1]
-	}
-	f, err := strconv.ParseFloat(string(b), 64)
-	*n = Number(f)
-	if err != nil {
-		return fmt.Errorf("%q is no number", b)
-	}
-	return nil
-}
-
-// Tick is one tick: its slot's number, its time in Unix ms and the values by series.
-type Tick struct {
-	Seq    uint64         `json:"seq"`
-	Time   int64          `json:"t"`
-	Values map[int]Number `json:"v"`
-}
-
-// Gap stands for ticks that are not there.
-type Gap struct {
-	Reason string `json:"reason"`
-	Ticks  uint64 `json:"ticks"`
-	From   int64  `json:"fromTime"`
-	To     int64  `json:"toTime"`
-}
-
-// Object is one object of the API; one of its fields is set, or none of them for
-// what this package does not know.
-type Object struct {
-	Hello *struct {
-		Session string `json:"session"`
-		Version int    `json:"version"`
-	} `json:"hello"`
-	Series []Series `json:"series"`
-	Tick   *Tick    `json:"tick"`
-	Gap    *Gap     `json:"gap"`
-}
 
 // Reader reads objects one after the other, and knows the series named so far.
 type Reader struct {
@@ -90,8 +37,8 @@ func (r *Reader) Next() (*Object, error) {
 		if len(line) == 0 || line[0] != '{' {
 			continue // of an event: its name, its id, a comment
 		}
-		o := new(Object)
-		if err := json.Unmarshal(line, o); err != nil {
+		o, err := parse(line)
+		if err != nil {
 			return nil, fmt.Errorf("read an object: %w", err)
 		}
 		for _, s := range o.Series {
@@ -120,7 +67,7 @@ type point struct {
 // first one and after a reset.
 func (r *Rates) Of(id int, t *Tick) (float64, bool) {
 	v, ok := t.Values[id]
-	if !ok || math.IsNaN(float64(v)) {
+	if !ok || math.IsNaN(v) {
 		return 0, false
 	}
 	if r.last == nil {
@@ -130,9 +77,9 @@ func (r *Rates) Of(id int, t *Tick) (float64, bool) {
 	if ok && t.Time <= before.t {
 		return 0, false
 	}
-	r.last[id] = point{t.Time, float64(v)}
-	if !ok || float64(v) < before.v {
+	r.last[id] = point{t.Time, v}
+	if !ok || v < before.v {
 		return 0, false
 	}
-	return (float64(v) - before.v) * 1000 / float64(t.Time-before.t), true
+	return (v - before.v) * 1000 / float64(t.Time-before.t), true
 }

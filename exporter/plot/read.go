@@ -173,7 +173,7 @@ func (l *lateTicks) add(r *follow.Reader, t *follow.Tick) {
 	}
 	for id, v := range t.Values {
 		if r.Series[id].Name == "ticktier_exporter_tick_rate_configured_hertz" {
-			l.rate = float64(v)
+			l.rate = v
 		}
 	}
 }
