@@ -103,7 +103,8 @@ func explained(t *testing.T) []difference {
 // compares names, label sets, types, and counters' values.
 func TestBesideNodeExporter(t *testing.T) {
 	t.Parallel()
-	ours := startExporter(t, "--rate=10", "--floor-hz=1", "--collector.slabinfo", "--collector.zoneinfo", "--collector.processes")
+	ours := startExporter(t, "--rate=10", "--floor-hz=1", "--collector.slabinfo", "--collector.zoneinfo", "--collector.processes",
+		"--collector.perf", "--collector.qdisc", "--collector.bridge", "--collector.wifi")
 	pause(t, 3*time.Second) // every source has been read by then
 	flags := []string{"--collector.disable-defaults"}
 	for _, name := range sharedCollectors(t, ours) {
