@@ -9,8 +9,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 export CGO_ENABLED ?= 0
 export GOFLAGS += -trimpath
 
-# Remote write speaks HTTP/1.1; the exporter leaves HTTP/2 out (docs/decisions/0008).
-EXPORTER_TAGS := nethttpomithttp2
+# What routers have no room for: HTTP/2, for remote write is HTTP/1.1, and profiles
+# (docs/decisions/0008). EXPORTER_TAGS=nethttpomithttp2 has --debug.pprof.
+EXPORTER_TAGS ?= nethttpomithttp2,nopprof
 
 # make run
 RUN_DATA            ?= ./data

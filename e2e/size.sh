@@ -4,7 +4,7 @@
 set -eu
 
 ldflags=${1:--s -w}
-exporter_tags=${2:-nethttpomithttp2}
+exporter_tags=${2:-nethttpomithttp2,nopprof}
 budget=$((8 * 1024 * 1024))
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -24,7 +24,7 @@ var unwanted = []string{
 func TestExporterSize(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "ticktier-exporter")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", "-o", out, "./exporter")
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2,nopprof", "-ldflags", "-s -w", "-o", out, "./exporter")
 	cmd.Dir = root(t)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {

@@ -56,7 +56,7 @@ type Config struct {
 	SpoolMaxAge   time.Duration `name:"spool.max-age" help:"Oldest that ticks in the spool may become; 0 for any age." default:"0s" placeholder:"TIME" group:"spool"`
 
 	ShutdownTimeout time.Duration `name:"shutdown.timeout" help:"How long to go on pushing what is left at a stop." default:"5s" placeholder:"TIME"`
-	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof."`
+	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof, in a build that has it."`
 
 	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`

@@ -55,7 +55,9 @@ func Handler(c Config) (http.Handler, error) {
 		plain(w, http.StatusOK, "ready\n")
 	})
 	if c.Pprof {
-		profiles(mux)
+		if err := profiles(mux); err != nil {
+			return nil, err
+		}
 	}
 	if c.Reader != nil {
 		t := newTicks(c)

@@ -1,3 +1,5 @@
+//go:build !nopprof
+
 package expose
 
 import (
@@ -13,8 +15,9 @@ import (
 const maxProfile = 5 * time.Minute
 
 // profiles adds /debug/pprof, as `go tool pprof` and `go tool trace` ask for it.
-// net/http/pprof does the same and more, for 200 KB (docs/decisions/0008).
-func profiles(mux *http.ServeMux) {
+// net/http/pprof does the same and more, for 200 KB; these are 260, which builds for
+// routers leave out (docs/decisions/0008).
+func profiles(mux *http.ServeMux) error {
 	mux.HandleFunc("GET /debug/pprof/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		text := "profile?seconds=30\ntrace?seconds=1\n"
 		for _, p := range pprof.Profiles() {
@@ -42,6 +45,7 @@ func profiles(mux *http.ServeMux) {
 		}
 		_ = p.WriteTo(w, debug) // the client is gone
 	})
+	return nil
 }
 
 // during lets something be recorded for as many seconds as the request says, or
