@@ -16,8 +16,20 @@ const (
 // asked when it does not fit. A row keeps its place, and so its slots, for ever: one
 // that vanishes and returns is the same row.
 type table[R any] struct {
+	keys
+	rows []*entry[R]
+}
+
+type entry[R any] struct {
+	rowKey
+	row R
+}
+
+// keys is what a table knows of its rows whatever they are made of: the compiler makes
+// a copy of what is generic for every kind of row, so that little is.
+type keys struct {
 	max   int // rows, over the life of the table
-	rows  []*entry[R]
+	all   []*rowKey
 	index map[string]int32
 	order []int32 // rows in the order of the last read
 	pos   int     // rows of this read so far
@@ -25,19 +37,20 @@ type table[R any] struct {
 	gen   uint32  // number of this read
 }
 
-type entry[R any] struct {
+type rowKey struct {
 	key  string
 	gen  uint32 // the read that saw it last
 	live bool
-	row  R
 }
 
 func newTable[R any](max int) *table[R] {
-	return &table[R]{max: max, index: make(map[string]int32)}
+	return &table[R]{keys: newKeys(max)}
 }
 
+func newKeys(max int) keys { return keys{max: max, index: make(map[string]int32)} }
+
 // begin starts a read.
-func (t *table[R]) begin() { t.gen++; t.pos = 0 }
+func (t *keys) begin() { t.gen++; t.pos = 0 }
 
 // expected is the row that followed at this place last time, or nil.
 func (t *table[R]) expected() *entry[R] {
@@ -50,38 +63,64 @@ func (t *table[R]) expected() *entry[R] {
 // find returns the row of that key, made if need be. It is nil when the row is
 // there twice or the table is full. key is copied only for a new row.
 func (t *table[R]) find(key []byte) (*R, rowState) {
-	if e := t.expected(); e != nil && e.key == string(key) {
-		return t.take(e, t.order[t.pos])
+	i, state := t.look(key)
+	switch state {
+	case rowTwice, rowOver:
+		return nil, state
+	case rowNew:
+		e := &entry[R]{}
+		t.rows = append(t.rows, e)
+		t.add(&e.rowKey, key)
 	}
-	if i, ok := t.index[string(key)]; ok {
-		return t.take(t.rows[i], i)
-	}
-	if len(t.rows) >= t.max {
-		return nil, rowOver
-	}
-	e := &entry[R]{key: string(key)}
-	i := int32(len(t.rows))
-	t.rows = append(t.rows, e)
-	t.index[e.key] = i
-	r, _ := t.take(e, i)
-	return r, rowNew
+	return &t.rows[i].row, state
 }
 
 // takeExpected marks the row that expected returned as seen.
 func (t *table[R]) takeExpected() (*R, rowState) {
 	i := t.order[t.pos]
-	return t.take(t.rows[i], i)
+	state := t.take(i)
+	if state == rowTwice {
+		return nil, state
+	}
+	return &t.rows[i].row, state
 }
 
-func (t *table[R]) take(e *entry[R], i int32) (*R, rowState) {
-	if e.gen == t.gen {
-		return nil, rowTwice
+// look finds the place of a key and marks it as seen. One that is new has the next
+// place, and is to be added.
+func (t *keys) look(key []byte) (int32, rowState) {
+	if t.pos < len(t.order) {
+		if i := t.order[t.pos]; t.all[i].key == string(key) {
+			return i, t.take(i)
+		}
+	}
+	if i, ok := t.index[string(key)]; ok {
+		return i, t.take(i)
+	}
+	if len(t.all) >= t.max {
+		return -1, rowOver
+	}
+	return int32(len(t.all)), rowNew
+}
+
+// add takes a new row in, seen.
+func (t *keys) add(k *rowKey, key []byte) {
+	k.key = string(key)
+	i := int32(len(t.all))
+	t.all = append(t.all, k)
+	t.index[k.key] = i
+	t.take(i)
+}
+
+func (t *keys) take(i int32) rowState {
+	k := t.all[i]
+	if k.gen == t.gen {
+		return rowTwice
 	}
 	state := rowBack
-	if e.live {
+	if k.live {
 		state = rowSame
 	}
-	e.gen, e.live = t.gen, true
+	k.gen, k.live = t.gen, true
 	if t.pos < len(t.order) {
 		t.order[t.pos] = i
 	} else {
@@ -91,21 +130,27 @@ func (t *table[R]) take(e *entry[R], i int32) (*R, rowState) {
 	if state == rowBack {
 		t.live++
 	}
-	return &e.row, state
+	return state
 }
 
 // end finishes a read and calls gone for each row that was there at the last read
 // and is not now.
 func (t *table[R]) end(gone func(*R)) {
-	t.order = t.order[:t.pos]
-	if t.live == t.pos {
+	if !t.finish() {
 		return
 	}
-	for _, e := range t.rows {
-		if e.live && e.gen != t.gen {
-			e.live = false
-			gone(&e.row)
+	for i, k := range t.all {
+		if k.live && k.gen != t.gen {
+			k.live = false
+			gone(&t.rows[i].row)
 		}
 	}
+}
+
+// finish finishes a read and tells whether rows are gone.
+func (t *keys) finish() bool {
+	t.order = t.order[:t.pos]
+	gone := t.live != t.pos
 	t.live = t.pos
+	return gone
 }
