@@ -17,6 +17,7 @@ import (
 	"github.com/ticktier/ticktier/adapter/config"
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/ruler"
+	"github.com/ticktier/ticktier/adapter/self"
 	"github.com/ticktier/ticktier/adapter/store"
 )
 
@@ -67,6 +68,21 @@ func externalURL(cfg *config.Config, addr net.Addr) (*url.URL, error) {
 		return nil, err
 	}
 	return &url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}, nil
+}
+
+// newSelf makes what stores the adapter's own metrics: what the rules of rules/ are
+// about, not every detail of the Go runtime.
+func newSelf(cfg *config.Config, addr net.Addr, raw *store.Raw, logger *slog.Logger, reg *prometheus.Registry) (*self.Recorder, error) {
+	link, err := externalURL(cfg, addr)
+	if err != nil {
+		return nil, err
+	}
+	return self.New(self.Config{
+		Gatherer: reg, Store: raw, Registerer: reg, Logger: logger.With("part", "self"),
+		Prefixes: []string{"ticktier_", "prometheus_rule_", "prometheus_notifications_", "process_"},
+		Devices:  "ticktier_device_",
+		Labels:   labels.FromStrings("job", "ticktier-adapter", "instance", link.Host),
+	})
 }
 
 // reloadOnHangup reads the rule files again at each SIGHUP. The ruler logs how it went.

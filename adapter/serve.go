@@ -28,6 +28,7 @@ import (
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/receive"
 	"github.com/ticktier/ticktier/adapter/ruler"
+	"github.com/ticktier/ticktier/adapter/self"
 	"github.com/ticktier/ticktier/adapter/store"
 	"github.com/ticktier/ticktier/adapter/tier"
 )
@@ -63,7 +64,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 		}
 	}()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), self.Disk(cfg.DataDir))
 
 	a, err := open(cfg, logger, reg)
 	if err != nil {
@@ -84,6 +85,13 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
 	addContext(&g, ctx, a.ruler.Run)
+	if cfg.SelfStore {
+		own, err := newSelf(cfg, ln.Addr(), a.raw, logger, reg)
+		if err != nil {
+			return err
+		}
+		addContext(&g, ctx, own.Run)
+	}
 	addContext(&g, ctx, a.reloadOnHangup)
 	g.Add(func() error {
 		logger.Info("listening", "addr", ln.Addr().String(), "version", version, "data_dir", cfg.DataDir)

@@ -26,7 +26,7 @@ func TestPrometheusWritesToAdapter(t *testing.T) {
 }
 
 func testPrometheusWritesToAdapter(t *testing.T, message string) {
-	adapter := startAdapter(t, t.TempDir(), "--fold.interval=1s")
+	adapter := startAdapter(t, t.TempDir(), "--fold.interval=1s", "--no-self.store")
 	exporter := startExporter(t, "--rate=10")
 	self := freeAddr(t) // Prometheus shows native histograms of its own
 	prom := startPrometheus(t, scrapeConfig(

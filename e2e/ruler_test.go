@@ -26,7 +26,7 @@ type device struct {
 	stop func()
 }
 
-func startDevice(t testing.TB, base string, v float64) *device {
+func startDevice(t testing.TB, base, instance string, v float64) *device {
 	t.Helper()
 	d := &device{v: v}
 	c := client.New(base)
@@ -38,7 +38,7 @@ func startDevice(t testing.TB, base string, v float64) *device {
 			v := d.v
 			d.mu.Unlock()
 			_, _ = c.Push(ctx, client.V2, []client.Series{{
-				Labels:  map[string]string{"__name__": "x", "instance": "r1", "job": "test"},
+				Labels:  map[string]string{"__name__": "x", "instance": instance, "job": "test"},
 				Samples: []client.Sample{{T: nowMs(), V: v}},
 			}})
 			select {
@@ -138,7 +138,7 @@ func TestAlertReachesAlertmanager(t *testing.T) {
 		"--alertmanager.url=http://" + alerts.addr, "--external-label=site=lab", "--external-url=http://adapter.test",
 	}
 	adapter := startAdapter(t, data, args...)
-	dev := startDevice(t, "http://"+adapter.addr, 3)
+	dev := startDevice(t, "http://"+adapter.addr, "r1", 3)
 	stateOf(t, adapter.Client, "inactive", 10*time.Second)
 	dev.set(7)
 	before := stateOf(t, adapter.Client, "pending", 10*time.Second)

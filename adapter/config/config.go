@@ -30,6 +30,8 @@ type Config struct {
 
 	Rules `embed:""`
 
+	SelfStore bool `name:"self.store" help:"Store the adapter's own metrics, the devices' states among them, every 15 seconds." default:"true" negatable:""`
+
 	ShutdownTimeout Duration `name:"shutdown.timeout" help:"How long requests under way may go on at a stop (default ${default})." default:"10s" placeholder:"TIME"`
 	Pprof           bool     `name:"debug.pprof" help:"Serve /debug/pprof."`
 
