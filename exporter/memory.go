@@ -23,6 +23,9 @@ const (
 	baseMemory = 14 << 20
 	// senderMemory is what a sender may take: its batch, its tables, its request.
 	senderMemory = 3 << 20
+	// spoolMemory is what a spool may take: what waits for the disk, a frame on its
+	// way there and one for each reader.
+	spoolMemory = 2 << 20
 )
 
 // limitMemory fits the collector of garbage to the exporter: the default, to let
@@ -42,7 +45,12 @@ func limitMemory(cfg *config.Config) int64 {
 
 // runtimeMemory is the most that Go's runtime takes.
 func runtimeMemory(cfg *config.Config) int64 {
-	return baseMemory + senderMemory*int64(len(cfg.RemoteWriteURL))
+	n := int64(len(cfg.RemoteWriteURL))
+	need := baseMemory + senderMemory*n
+	if cfg.SpoolDir != "" {
+		need += spoolMemory * max(1, n)
+	}
+	return need
 }
 
 // neededMemory is the most that the configuration takes.

@@ -34,6 +34,7 @@ func openSpool(e *exporter, schema *collectors.Schema, start func(*collectors.Se
 		Dir: cfg.SpoolDir, MaxBytes: int64(cfg.SpoolMaxBytes), MaxAge: cfg.SpoolMaxAge,
 		Session: e.session, Receivers: names, Schema: schema, Start: start,
 		Clock: e.clock.Table, Now: func() int64 { return e.clock.Wall(e.clock.Mono()) }, NotBefore: clockFloor,
+		MaxPending: int(max(64<<10, min(512<<10, cfg.RingMaxBytes/8))),
 		Sealed: func(seq uint64, buf []byte) (spool.Frame, bool) {
 			ev, ok := e.ring.Sealed(seq, buf)
 			return spoolFrame(ev), ok

@@ -151,16 +151,17 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 	s := &t.series[slot]
 	clear(e.stale[:])
 	idx, markers := b.samples(slot, s.Source, e.idx[:], &e.stale)
+	saved := 0
 	if b.flat != nil && s.Type == collectors.Counter {
-		var saved int
 		idx, saved = b.moving(slot, s.Source, idx, e.kept[:], &e.stale)
-		e.req.saved += saved
 	}
 	if len(idx) == 0 {
+		e.req.saved += saved
 		return true
 	}
 	if w := slot >> 6; w < len(e.skip) && e.skip[w]>>(slot&63)&1 == 1 {
 		e.req.skipped += len(idx)
+		e.req.saved += saved
 		return true
 	}
 	p := t.parts[slot]
@@ -176,6 +177,7 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 	if e.req.series > 0 && !e.room(lim, len(idx), size) {
 		return false
 	}
+	e.req.saved += saved
 	if len(e.raw)+size+maxHead+slack > blockSize {
 		e.flush()
 	}

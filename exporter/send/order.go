@@ -97,7 +97,8 @@ func (s *Sender) pushBatch(ctx context.Context) (more bool, err error) {
 // pushLive delivers the live edge, when that is due, and the backlog as far as its
 // share allows.
 func (s *Sender) pushLive(ctx context.Context, due bool) error {
-	if due {
+	// Each batch may take as long as an outage does.
+	for more := due; more; {
 		s.use(s.lanes.now)
 		ahead, err := s.leap(ctx)
 		if err != nil {
@@ -106,7 +107,7 @@ func (s *Sender) pushLive(ctx context.Context, due bool) error {
 		if !ahead && s.backlog() {
 			return s.pushOrdered(ctx)
 		}
-		if err := s.pushLane(ctx); err != nil {
+		if more, err = s.pushBatch(ctx); err != nil {
 			return err
 		}
 	}
@@ -168,9 +169,7 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 // the backlog.
 func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 	l := &s.lanes
-	per := uint64(max(1, s.cfg.Interval/max(1, s.cfg.Period)))
-	edge := s.cfg.Edge()
-	far := edge > l.nowNext+farBehind*per && len(l.holes) < maxHoles
+	edge, far := s.edgeFar()
 	if !far && (l.late || !s.backlog()) {
 		return true, nil
 	}
@@ -185,10 +184,19 @@ func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 		l.again = time.Now().Add(orderedFor)
 		return false, nil
 	}
-	if far {
-		s.leapTo(edge - per)
+	if edge, far = s.edgeFar(); far { // asking may have taken long
+		s.leapTo(edge)
 	}
 	return true, nil
+}
+
+// edgeFar is the first tick of the live edge, which is what was sampled since the
+// last push should have been, and whether the lane is so far behind it that it
+// should leap there.
+func (s *Sender) edgeFar() (edge uint64, far bool) {
+	per := uint64(max(1, s.cfg.Interval/max(1, s.cfg.Period)))
+	newest := s.cfg.Edge()
+	return newest - min(newest, per), newest > s.lanes.nowNext+farBehind*per && len(s.lanes.holes) < maxHoles
 }
 
 const (

@@ -24,7 +24,7 @@ const (
 	maxSegment = 1 << 20
 	minSegment = 16 << 10
 
-	// maxPending bounds what waits in memory for the disk, beside the newest frame.
+	// maxPending is what waits in memory for the disk, at most: minutes at 10 Hz.
 	maxPending = 512 << 10
 
 	// syncEvery is how much a power cut may cost, retryEvery how soon a disk that
@@ -38,7 +38,10 @@ type Config struct {
 	Dir      string
 	MaxBytes int64         // of all files
 	MaxAge   time.Duration // of ticks; 0 is any
-	Session  string        // the id of this run
+	// MaxPending bounds what waits in memory for the disk, beside the newest frame; 0
+	// is 512 KiB.
+	MaxPending int
+	Session    string // the id of this run
 	// Receivers are the names of those that everything is kept for.
 	Receivers []string
 	// Schema names the slots of this session's frames; Start is the monotonic time
@@ -104,6 +107,9 @@ func Open(c Config) (*Spool, error) {
 	if c.MaxBytes < MinBytes {
 		return nil, fmt.Errorf("--spool.max-bytes=%d is too small: a spool takes at least %d bytes", c.MaxBytes, MinBytes)
 	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = maxPending
+	}
 	if c.Schema == nil || c.Clock == nil || c.Now == nil || c.Sealed == nil || c.Logger == nil {
 		return nil, errors.New("spool: Schema, Clock, Now, Sealed and Logger are needed")
 	}
@@ -150,7 +156,7 @@ func (s *Spool) Offer(f Frame) {
 	s.pending = append(s.pending, f)
 	s.waiting += len(f.Bytes)
 	s.spill(true)
-	for s.waiting > maxPending && len(s.pending) > 1 {
+	for s.waiting > s.cfg.MaxPending && len(s.pending) > 1 {
 		s.dropPending()
 	}
 	s.signal()
