@@ -92,9 +92,27 @@ type Env struct {
 	// ContainerNetwork allows sources of the network to report a container's own.
 	ContainerNetwork bool
 	Logger           *slog.Logger
+	// Event, where set, is told of what happened between two reads, in order. It is
+	// called by a source as it reads and must not block.
+	Event func(Event)
 	// Self is what the "exporter" source reports of this process. Nil leaves out
 	// all but what /proc/self tells.
 	Self []SelfMetric
+}
+
+// Event is something that happened at a moment and is no value: a record of the
+// kernel's log.
+type Event struct {
+	Source string
+	// Mono is when, in ns since the machine booted without the time that it slept, by
+	// the source's own clock: CLOCK_MONOTONIC, or close to it.
+	Mono int64
+	// Seq is the source's number of it.
+	Seq uint64
+	// Level is syslog's: 0 is the most severe, 7 the least.
+	Level int
+	// Text is valid until the call returns, and may be any bytes.
+	Text []byte
 }
 
 // SelfMetric is one series about the exporter itself. Read is called once per

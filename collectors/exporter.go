@@ -13,6 +13,9 @@ import (
 // Env.Procfs: that is the machine that is watched, this is the watcher.
 const selfDir = "/proc/self"
 
+// ownCgroupRoot is where its control group is.
+const ownCgroupRoot = "/sys/fs/cgroup"
+
 var processMetrics = [...]Metric{
 	{Name: "process_cpu_seconds_total", Type: Counter, Unit: "seconds", Div: 1e6,
 		Help: "Total user and system CPU time spent in seconds."},
@@ -50,6 +53,7 @@ type exporter struct {
 	page  uint64
 	self  []SelfMetric
 	netns netns
+	group *ownCgroup
 
 	slots     [len(processMetrics)]int
 	selfSlots []int
@@ -68,7 +72,7 @@ func newExporter(env Env) (Source, error) {
 }
 
 func openExporter(env Env, dir string) *exporter {
-	s := &exporter{self: env.Self, page: uint64(os.Getpagesize()), fds: fdCount{newDir(filepath.Join(dir, "fd"))}}
+	s := &exporter{group: openOwnCgroup(dir, ownCgroupRoot), self: env.Self, page: uint64(os.Getpagesize()), fds: fdCount{newDir(filepath.Join(dir, "fd"))}}
 	if f, err := openFile(filepath.Join(dir, "stat"), 1<<10, true); err == nil {
 		s.stat = f
 	}
@@ -93,6 +97,7 @@ func (s *exporter) Read(out *Out) error {
 		out.Set(s.netnsSlot, oneIf(s.netns == netnsHost))
 	}
 	s.usage(out)
+	s.group.read(out)
 	if n, ok := s.fds.count(); ok {
 		out.Set(s.slots[procOpenFDs], n)
 	}

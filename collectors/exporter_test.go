@@ -33,9 +33,9 @@ func TestExporterOnThisProcess(t *testing.T) {
 			t.Errorf("%s: got %v (%v), want %v to %v", test.name, g, ok, test.min, test.max)
 		}
 	}
-	want(t, got, "ticktier", map[string]float64{`ticktier_exporter_x{a="2",b="1"}`: 2.5})
+	want(t, got, "ticktier_exporter_x", map[string]float64{`ticktier_exporter_x{a="2",b="1"}`: 2.5})
 	present = false
-	want(t, p.read(), "ticktier", map[string]float64{})
+	want(t, p.read(), "ticktier_exporter_x", map[string]float64{})
 }
 
 func TestExporterStat(t *testing.T) {

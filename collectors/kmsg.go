@@ -35,6 +35,7 @@ type kmsg struct {
 	path    string
 	fd      int
 	faults  faults
+	event   func(Event)
 	levels  [len(kmsgLevels)]int // slots
 	lost    int
 	known   bool
@@ -57,7 +58,7 @@ type kmsgDevice struct {
 }
 
 func newKmsg(env Env) (Source, error) {
-	s := &kmsg{path: filepath.Join(env.Rootfs, "dev/kmsg"), fd: -1, faults: newFaults(env, "kmsg"),
+	s := &kmsg{path: filepath.Join(env.Rootfs, "dev/kmsg"), fd: -1, faults: newFaults(env, "kmsg"), event: env.Event,
 		net: newDir(filepath.Join(env.Sysfs, "class/net")), devices: newTable[kmsgDevice](maxInterfaces)}
 	return s, s.open()
 }
@@ -144,7 +145,8 @@ func (s *kmsg) parse(out *Out, text []byte) {
 		}
 		head, message, ok := bytes.Cut(line, []byte{';'})
 		priority, rest, ok2 := bytes.Cut(head, []byte{','})
-		number, _, ok3 := bytes.Cut(rest, []byte{','})
+		number, rest, ok3 := bytes.Cut(rest, []byte{','})
+		micros, _, _ := bytes.Cut(rest, []byte{','})
 		p, good := parseValue(priority)
 		seq, good2 := parseValue(number)
 		if !ok || !ok2 || !ok3 || !good || !good2 || p < 0 || seq < 0 {
@@ -157,6 +159,9 @@ func (s *kmsg) parse(out *Out, text []byte) {
 		s.started, s.seq = true, uint64(seq)+1
 		s.counts[p&7]++ // the other bits are the facility
 		s.name(message)
+		if at, ok := parseValue(micros); ok && s.event != nil {
+			s.event(Event{Source: "kmsg", Mono: at * 1000, Seq: uint64(seq), Level: int(p & 7), Text: message})
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package collectors
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -150,6 +152,26 @@ func TestKmsg(t *testing.T) {
 	p.wantStats(2, 0, 0)
 	p.out.ClearAll()
 	want(t, p.read(), "network", map[string]float64{device("eth1"): 1, device("br0"): 1, device("eth1.100"): 1})
+}
+
+// Each record is an event, in order; what could not be read is none.
+func TestKmsgEvents(t *testing.T) {
+	tr := newTree(t)
+	tr.write("dev/kmsg", "6,10,1,-,caller=T1;br0: up\n SUBSYSTEM=net\nrubbish\n12,11,2500000,-;eth1 is down\n4,12,x,-;no time\n")
+	env := tr.env()
+	var got []string
+	env.Event = func(e Event) {
+		got = append(got, fmt.Sprintf("%s %d %d %d %s", e.Source, e.Seq, e.Mono, e.Level, e.Text))
+	}
+	src, err := newKmsg(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newProbe(t, src).read()
+	want := []string{"kmsg 10 1000 6 br0: up", "kmsg 11 2500000000 4 eth1 is down"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // What this machine's kernel logged before is left out.
