@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,12 +57,12 @@ func stored(t *testing.T, raw *store.Raw) map[string][]any {
 // broken is a collector that fails when told to.
 type broken struct {
 	desc *prometheus.Desc
-	on   bool
+	on   atomic.Bool
 }
 
 func (b *broken) Describe(c chan<- *prometheus.Desc) { c <- b.desc }
 func (b *broken) Collect(c chan<- prometheus.Metric) {
-	if b.on {
+	if b.on.Load() {
 		c <- prometheus.NewInvalidMetric(b.desc, errors.New("out of order"))
 		return
 	}
@@ -105,11 +106,11 @@ func TestRecorder(t *testing.T) {
 		synctest.Wait()
 		round()
 		up.WithLabelValues("r1").Set(0)
-		fails.on = true
+		fails.on.Store(true)
 		up.DeleteLabelValues("r2") // in a round that fails nothing ends
 		round()
 		round()
-		fails.on = false
+		fails.on.Store(false)
 		round()
 		round()
 		cancel()
