@@ -238,6 +238,7 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata, Rules: ruling{a}, Alertmanagers: ruling{a},
 		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
 		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
+		MaxSeries: cfg.QueryMaxSeries, MaxResponseBytes: cfg.QueryMaxBytes, LogSlowerThan: time.Duration(cfg.QueryLogSlower),
 		Build: buildInfo(), Flags: cfg.Flags(), Runtime: runtimeInfo(cfg, time.Now()),
 		TSDB: a.raw, Logger: logger.With("part", "query"), Registerer: reg, Gatherer: reg,
 	})

@@ -26,6 +26,9 @@ type Config struct {
 	QueryLookback    Duration `name:"query.lookback-delta" help:"How old the newest sample of a series may be for it to count as there (default ${default})." default:"5m" placeholder:"TIME"`
 	QueryTimeout     Duration `name:"query.timeout" help:"Longest a query may take (default ${default})." default:"2m" placeholder:"TIME"`
 	QueryMaxSamples  int      `name:"query.max-samples" help:"Most samples a query may hold in memory (default ${default})." default:"50000000" placeholder:"N"`
+	QueryMaxSeries   int      `name:"query.max-series" help:"Most series the selectors of a query may select (default ${default})." default:"200000" placeholder:"N"`
+	QueryMaxBytes    int64    `name:"query.max-response-bytes" help:"About how many bytes the answer to a query may take (default ${default})." default:"134217728" placeholder:"N"`
+	QueryLogSlower   Duration `name:"query.log-slower-than" help:"Log requests that take longer; 0 for none (default ${default})." default:"10s" placeholder:"TIME"`
 	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time (default ${default})." default:"20" placeholder:"N"`
 
 	Rules `embed:""`
@@ -58,6 +61,7 @@ func (c *Config) Validate() error {
 		{"--fold.lag", c.FoldLag, 0},
 		{"--query.lookback-delta", c.QueryLookback, time.Millisecond},
 		{"--query.timeout", c.QueryTimeout, time.Millisecond},
+		{"--query.log-slower-than", c.QueryLogSlower, 0},
 		{"--shutdown.timeout", c.ShutdownTimeout, 0},
 		{"--out-of-order-window", c.OutOfOrderWindow, 0},
 		{"--retention.raw", c.RetentionRaw, 0},
@@ -70,6 +74,12 @@ func (c *Config) Validate() error {
 	}
 	if c.QueryMaxSamples < 1 {
 		bad("--query.max-samples: %d is less than 1", c.QueryMaxSamples)
+	}
+	if c.QueryMaxSeries < 1 {
+		bad("--query.max-series: %d is less than 1", c.QueryMaxSeries)
+	}
+	if c.QueryMaxBytes < 1 {
+		bad("--query.max-response-bytes: %d is less than 1", c.QueryMaxBytes)
 	}
 	if c.QueryConcurrency < 1 {
 		bad("--query.max-concurrency: %d is less than 1", c.QueryConcurrency)

@@ -13,7 +13,7 @@ func good(t *testing.T) Config {
 		Listen: ":0", DataDir: t.TempDir(),
 		RetentionRaw: Duration(48 * time.Hour), Retention5m: Duration(14 * 24 * time.Hour), Retention1h: Duration(90 * 24 * time.Hour),
 		OutOfOrderWindow: Duration(24 * time.Hour), FoldInterval: Duration(time.Minute), FoldLag: Duration(30 * time.Second),
-		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1,
+		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1, QueryMaxSeries: 1, QueryMaxBytes: 1,
 		Rules: Rules{
 			RulesInterval: Duration(15 * time.Second), RulesQueryOffset: Duration(15 * time.Second), RulesOutage: Duration(time.Hour),
 			RulesGrace: Duration(time.Minute), RulesResend: Duration(time.Minute),
@@ -42,6 +42,8 @@ func TestValidate(t *testing.T) {
 		"5m too short":         {func(c *Config) { c.Retention5m, c.RetentionRaw = hours(47), hours(40) }, "--retention.5m"},
 		"5m longer than 1h":    {func(c *Config) { c.Retention5m = hours(91 * 24) }, "--retention.1h"},
 		"no interval":          {func(c *Config) { c.FoldInterval = 0 }, "--fold.interval"},
+		"no series":            {func(c *Config) { c.QueryMaxSeries = 0 }, "--query.max-series"},
+		"no answers":           {func(c *Config) { c.QueryMaxBytes = 0 }, "--query.max-response-bytes"},
 		"no samples":           {func(c *Config) { c.QueryMaxSamples = 0 }, "--query.max-samples"},
 		"no concurrency":       {func(c *Config) { c.QueryConcurrency = 0 }, "--query.max-concurrency"},
 		"no timeout":           {func(c *Config) { c.QueryTimeout = 0 }, "--query.timeout"},

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/route"
@@ -25,6 +27,7 @@ type API struct {
 	queryable *Queryable
 	handler   http.Handler
 	panics    prometheus.Counter
+	slow      prometheus.Counter
 }
 
 // New makes the API. It reads nothing until it is asked, and keeps no goroutine.
@@ -36,8 +39,11 @@ func New(c Config) (*API, error) {
 	a.panics = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_query_panics_total", Help: "Requests of the query API that panicked.",
 	})
+	a.slow = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ticktier_adapter_query_slow_total", Help: "Requests of the query API that took longer than --query.log-slower-than.",
+	})
 	if c.Registerer != nil {
-		c.Registerer.MustRegister(a.panics)
+		c.Registerer.MustRegister(a.panics, a.slow)
 	}
 	p := newParser()
 	a.engine = newEngine(c, p)
@@ -100,9 +106,33 @@ func (a *API) edge(next http.Handler) http.Handler {
 			a.fail(w, r, http.StatusBadRequest, "bad_data", err.Error())
 			return
 		}
+		begin := time.Now()
+		defer func() { a.logSlow(r, opts, time.Since(begin)) }()
 		tw := &tierWriter{ResponseWriter: w, names: func() string { return opts.names(a.queryable) }}
 		next.ServeHTTP(tw, r.WithContext(context.WithValue(r.Context(), optionsKey{}, opts)))
 	})
+}
+
+// logged is how much of an expression a log line holds.
+const logged = 1000
+
+// logSlow logs a request that took long, by what it asked for: nothing of its headers,
+// and of its parameters those that queries have.
+func (a *API) logSlow(r *http.Request, opts *options, took time.Duration) {
+	if a.c.LogSlowerThan <= 0 || took < a.c.LogSlowerThan {
+		return
+	}
+	args := []any{"path", r.URL.Path, "took", took.Round(time.Millisecond), "tiers", opts.names(a.queryable)}
+	for _, p := range []string{"query", "match[]", "start", "end", "step", "time", "timeout", "limit"} {
+		if v := strings.Join(r.Form[p], " "); v != "" {
+			args = append(args, strings.TrimSuffix(p, "[]"), v[:min(len(v), logged)])
+		}
+	}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		args = append(args, "client", host)
+	}
+	a.slow.Inc()
+	a.c.Logger.Warn("slow query", args...)
 }
 
 // tierWriter sets the header that names the tiers, once they are known.

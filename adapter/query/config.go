@@ -61,6 +61,13 @@ type Config struct {
 	Timeout        time.Duration // 2 min
 	MaxSamples     int           // 50 million
 	MaxConcurrency int           // 20
+	// MaxSeries is how many series all selectors of a query, or a request, may select.
+	// 200,000.
+	MaxSeries int
+	// MaxResponseBytes is about how large the answer to a query may be. 128 MiB.
+	MaxResponseBytes int64
+	// LogSlowerThan is how long a request may take before it is logged; 0 for never.
+	LogSlowerThan time.Duration
 	// SubqueryStep is the step of a subquery that names none. 1 min.
 	SubqueryStep time.Duration
 
@@ -125,6 +132,12 @@ func (c *Config) defaults() {
 	}
 	if c.MaxConcurrency <= 0 {
 		c.MaxConcurrency = 20
+	}
+	if c.MaxSeries <= 0 {
+		c.MaxSeries = 200_000
+	}
+	if c.MaxResponseBytes <= 0 {
+		c.MaxResponseBytes = 128 << 20
 	}
 	if c.CORSOrigin == "" {
 		c.CORSOrigin = ".*"

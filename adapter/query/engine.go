@@ -91,15 +91,44 @@ type query struct {
 // Exec adds to the engine's answer what the plan has to say about it.
 func (q *query) Exec(ctx context.Context) *promql.Result {
 	res := q.Query.Exec(ctx)
+	var (
+		late    promql.ErrQueryTimeout
+		tooMany promql.ErrTooManySamples
+	)
 	// A store that stopped because the query had to is no failure of the store.
 	switch {
-	case errors.Is(res.Err, context.DeadlineExceeded):
-		res.Err = promql.ErrQueryTimeout("expression evaluation")
+	case res.Err == nil:
+		if size := sizeOf(res.Value); size > q.p.q.maxBytes {
+			res.Err = fmt.Errorf("the answer would take about %d MiB: ask for fewer series, less time or a longer step, or raise --query.max-response-bytes (now %d)", size>>20, q.p.q.maxBytes)
+			res.Value = nil
+		}
 	case errors.Is(res.Err, context.Canceled):
 		res.Err = promql.ErrQueryCanceled("expression evaluation")
+	case errors.Is(res.Err, context.DeadlineExceeded), errors.As(res.Err, &late):
+		res.Err = promql.ErrQueryTimeout("expression evaluation: ask for fewer series, less time or a longer step, or raise --query.timeout")
+	case errors.As(res.Err, &tooMany):
+		res.Err = fmt.Errorf("%w: ask for fewer series, less time or a longer step, or raise --query.max-samples (now %d)", res.Err, q.p.q.maxSamples)
 	}
 	res.Warnings.Merge(q.p.annotations())
 	return res
+}
+
+// sizeOf is about how many bytes a value takes as JSON.
+func sizeOf(v parser.Value) (n int64) {
+	const float, hist, series = 32, 512, 16
+	switch v := v.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			n += series + int64(s.Metric.ByteSize()) + float*int64(len(s.Floats)) + hist*int64(len(s.Histograms))
+		}
+	case promql.Vector:
+		for _, s := range v {
+			if n += series + int64(s.Metric.ByteSize()) + float; s.H != nil {
+				n += hist
+			}
+		}
+	}
+	return n
 }
 
 // slots bounds how many queries run at once. It implements promql.QueryTracker.

@@ -38,16 +38,17 @@ func newJoiner(stretches int) *joiner {
 	return &joiner{stretches: stretches, found: map[uint64][]*joined{}}
 }
 
-func (j *joiner) get(lset labels.Labels) *joined {
+// get finds or makes the series with these labels, and says whether it is new.
+func (j *joiner) get(lset labels.Labels) (s *joined, fresh bool) {
 	h := lset.Hash()
 	for _, s := range j.found[h] {
 		if labels.Equal(s.lset, lset) {
-			return s
+			return s, false
 		}
 	}
-	s := &joined{lset: lset, parts: make([][]storage.Series, j.stretches)}
+	s = &joined{lset: lset, parts: make([][]storage.Series, j.stretches)}
 	j.found[h] = append(j.found[h], s)
-	return s
+	return s, true
 }
 
 // sorted are the series by their labels.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type optionsKey struct{}
 type options struct {
 	forced int   // the only source to read, -1 for any
 	maxRes int64 // the coarsest resolution to read, -1 for any; 0 is raw
+
+	explain *explanation // nil unless asked for
 
 	mu   sync.Mutex
 	used []int
@@ -74,6 +77,15 @@ func parseOptions(r *http.Request, q *Queryable) (*options, error) {
 		o.forced = slices.Index(q.names, v)
 		if o.forced < 0 {
 			return nil, fmt.Errorf("invalid parameter \"tier\": unknown tier %q; known are %s", v, strings.Join(q.names, ", "))
+		}
+	}
+	if v := r.Form.Get("explain"); v != "" {
+		on, err := strconv.ParseBool(v)
+		if err != nil {
+			return nil, fmt.Errorf("invalid parameter \"explain\": %q is not 1 or 0", v)
+		}
+		if on {
+			o.explain = &explanation{}
 		}
 	}
 	switch v := r.Form.Get("max_source_resolution"); v {

@@ -157,9 +157,9 @@ func (p *bucketPart) each(hi int64, f func(b *bucket, res int64)) {
 }
 
 // readBuckets reads the columns of a stretch, which hold the aggregates aggs, into
-// dst. The first column says which buckets there are.
-func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int64) ([]bucket, error) {
-	out := dst[:0]
+// dst, and counts their samples. The first column says which buckets there are.
+func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int64) (out []bucket, n int, err error) {
+	out = dst[:0]
 	var it chunkenc.Iterator
 	for c, series := range cols {
 		if series == nil {
@@ -171,13 +171,14 @@ func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int6
 			if vt != chunkenc.ValFloat {
 				continue
 			}
+			n++
 			t, v := it.At()
 			if value.IsStaleNaN(v) {
 				continue
 			}
 			start := floorTo(t, res)
 			if c == 0 {
-				if n := len(out); n == 0 || out[n-1].start != start {
+				if k := len(out); k == 0 || out[k-1].start != start {
 					out = append(out, newBucket(start))
 				}
 				out[len(out)-1].set(aggs[c], t, v)
@@ -191,10 +192,10 @@ func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int6
 			}
 		}
 		if it.Err() != nil {
-			return nil, it.Err()
+			return nil, n, it.Err()
 		}
 	}
-	return out, nil
+	return out, n, nil
 }
 
 // set takes one sample of the column agg.

@@ -89,7 +89,7 @@ func newPrometheusAPI(c Config, e *Engine, q *Queryable, p parser.Parser, ready 
 		func() (<-chan notifications.Notification, func(), bool) { return nil, nil, false },
 		gatherer,
 		c.Registerer,
-		nil,   // statsRenderer
+		renderStats,
 		false, // rwEnabled
 		nil,   // acceptRemoteWriteProtoMsgs
 		false, // otlpEnabled

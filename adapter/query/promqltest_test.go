@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/storage"
@@ -29,7 +30,7 @@ func newScripted(t testing.TB) storage.Storage {
 		&fakeTier{res: 5 * minute, from: math.MaxInt64, watermark: math.MinInt64},
 		&fakeTier{res: hour, from: math.MaxInt64, watermark: math.MinInt64},
 	}
-	return scripted{s, &Queryable{raw: raw, folded: empty, names: []string{"raw", "5m", "1h"}, lookback: 5 * minute, maxSamples: 1e6}}
+	return scripted{s, newQueryable(Config{Raw: raw, Tiers: empty, LookbackDelta: 5 * time.Minute, MaxSamples: 1e6, MaxResponseBytes: 1 << 40})}
 }
 
 // Prometheus' own PromQL scripts, unchanged, against raw samples.

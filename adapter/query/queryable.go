@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -20,15 +21,19 @@ type Queryable struct {
 	names      []string // of the sources, raw first
 	lookback   int64    // ms
 	maxSamples int
+	maxSeries  int
+	maxBytes   int64
+	reads      readMetrics
 }
 
 var _ storage.SampleAndChunkQueryable = &Queryable{}
 
 func newQueryable(c Config) *Queryable {
-	q := &Queryable{raw: c.Raw, folded: c.Tiers, lookback: ms(c.LookbackDelta), maxSamples: c.MaxSamples}
+	q := &Queryable{raw: c.Raw, folded: c.Tiers, lookback: ms(c.LookbackDelta), maxSamples: c.MaxSamples, maxSeries: c.MaxSeries, maxBytes: c.MaxResponseBytes}
 	for _, s := range q.sources() {
 		q.names = append(q.names, sourceName(s))
 	}
+	q.reads = newReadMetrics(q.names, c.Registerer)
 	return q
 }
 
@@ -90,6 +95,7 @@ type planned struct {
 	startTimestamps bool
 	// selectors is filled before the query runs.
 	selectors []*selector
+	selected  atomic.Int64 // series, over all selectors
 
 	mu     sync.Mutex
 	annots annotations.Annotations

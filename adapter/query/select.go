@@ -3,8 +3,10 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -22,6 +24,16 @@ type querier struct {
 
 	mu   sync.Mutex
 	subs []storage.Querier // to close
+
+	count atomic.Int64 // series selected, outside of a planned query
+}
+
+// admit counts series against the limit of the query, or of the request.
+func (q *querier) admit(total *atomic.Int64, n int) error {
+	if limit := int64(q.q.maxSeries); limit > 0 && total.Add(int64(n)) > limit {
+		return fmt.Errorf("the query selects more than %d series: add matchers, or raise --query.max-series", limit)
+	}
+	return nil
 }
 
 // Close releases what was opened.
@@ -66,21 +78,28 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 var errReserved = errors.New("the label \"" + reservedLabel + "\" is reserved")
 
 // pull reads one column of stretch number i into j.
-func (q *querier) pull(ctx context.Context, j *joiner, i, col, cols int, st stretch, agg store.Agg, fill int64, hints storage.SelectHints, ms []*labels.Matcher) (annotations.Annotations, error) {
+func (q *querier) pull(ctx context.Context, t *tally, j *joiner, i, col, cols int, st stretch, agg store.Agg, fill int64, hints storage.SelectHints, ms []*labels.Matcher) (annotations.Annotations, error) {
 	sub, err := q.open(st.src, st.from, st.to-1, agg, fill)
 	if err != nil {
 		return nil, err
 	}
 	hints.Start, hints.End = st.from, st.to-1
 	set := sub.Select(ctx, true, &hints, ms...)
-	for n := 0; set.Next(); n++ {
+	n := 0
+	defer func() { t.series(i, n) }()
+	for ; set.Next(); n++ {
 		if n%128 == 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 		}
 		s := set.At()
-		p := j.get(s.Labels())
+		p, fresh := j.get(s.Labels())
+		if fresh {
+			if err := q.admit(q.selected(), 1); err != nil {
+				return nil, err
+			}
+		}
 		if p.parts[i] == nil {
 			p.parts[i] = make([]storage.Series, cols)
 		}
@@ -93,13 +112,14 @@ func (q *querier) pull(ctx context.Context, j *joiner, i, col, cols int, st stre
 func (q *querier) selectPlanned(ctx context.Context, s *selector, ms []*labels.Matcher) ([]storage.Series, annotations.Annotations, error) {
 	var warns annotations.Annotations
 	j := newJoiner(len(s.stretches))
+	t := q.tally(q.plan.opts, s.fn, s.rng, s.stretches, ms)
 	for i, st := range s.stretches {
 		cols := s.cols
 		if st.src == rawSource {
 			cols = cols[:1] // there is one column of raw samples, whatever it is called
 		}
 		for c, agg := range cols {
-			w, err := q.pull(ctx, j, i, c, len(s.cols), st, agg, 0, storage.SelectHints{Func: s.fn, Range: s.rng, Step: s.grid.step}, ms)
+			w, err := q.pull(ctx, t, j, i, c, len(s.cols), st, agg, 0, storage.SelectHints{Func: s.fn, Range: s.rng, Step: s.grid.step}, ms)
 			warns.Merge(w)
 			if err != nil {
 				return nil, warns, err
@@ -119,7 +139,7 @@ func (q *querier) selectPlanned(ctx context.Context, s *selector, ms []*labels.M
 	}
 	out := make([]storage.Series, len(list))
 	for i, p := range list {
-		out[i] = &plannedSeries{joined: p, ctx: ctx, sel: s, plan: q.plan, q: q}
+		out[i] = &plannedSeries{joined: p, ctx: ctx, sel: s, plan: q.plan, q: q, tally: t}
 	}
 	return out, warns, nil
 }
@@ -143,7 +163,7 @@ func (q *querier) pullUnfolded(ctx context.Context, j *joiner, s *selector, ms [
 		set := sub.Select(ctx, true, &storage.SelectHints{Start: from, End: st.to - 1, Func: s.fn, Range: s.rng, Step: s.grid.step}, ms...)
 		used := false
 		for set.Next() {
-			p := j.get(set.At().Labels())
+			p, _ := j.get(set.At().Labels())
 			if p.parts[i] != nil {
 				continue
 			}
@@ -178,8 +198,9 @@ func (q *querier) selectPlain(ctx context.Context, hints *storage.SelectHints, m
 	}
 	var warns annotations.Annotations
 	j := newJoiner(len(list))
+	t := q.tally(q.options(ctx), h.Func, h.Range, list, ms)
 	for i, st := range list {
-		w, err := q.pull(ctx, j, i, 0, 1, st, agg, fill, h, ms)
+		w, err := q.pull(ctx, t, j, i, 0, 1, st, agg, fill, h, ms)
 		warns.Merge(w)
 		if err != nil {
 			return nil, warns, err
@@ -187,18 +208,31 @@ func (q *querier) selectPlain(ctx context.Context, hints *storage.SelectHints, m
 	}
 	var out []storage.Series
 	for _, p := range j.sorted() {
-		out = append(out, &plainSeries{joined: p, stretches: list})
+		out = append(out, &plainSeries{joined: p, stretches: list, tally: t})
 	}
 	q.noteUse(ctx, list, j)
 	return out, warns, nil
 }
 
+// options are those of the query's plan, or else of the request.
+func (q *querier) options(ctx context.Context) *options {
+	if q.plan != nil {
+		return q.plan.opts
+	}
+	return optionsFrom(ctx)
+}
+
+// selected is where the series that are selected are counted.
+func (q *querier) selected() *atomic.Int64 {
+	if q.plan != nil {
+		return &q.plan.selected
+	}
+	return &q.count
+}
+
 // noteUse notes the sources that gave series.
 func (q *querier) noteUse(ctx context.Context, list []stretch, j *joiner) {
-	opts := optionsFrom(ctx)
-	if q.plan != nil {
-		opts = q.plan.opts
-	}
+	opts := q.options(ctx)
 	for _, group := range j.found {
 		for _, p := range group {
 			for i, st := range list {
@@ -212,10 +246,7 @@ func (q *querier) noteUse(ctx context.Context, list []stretch, j *joiner) {
 
 // plainStretches are what a reader that is not planned reads.
 func (q *querier) plainStretches(ctx context.Context, h storage.SelectHints) []stretch {
-	opts := optionsFrom(ctx)
-	if q.plan != nil {
-		opts = q.plan.opts
-	}
+	opts := q.options(ctx)
 	c := choice{allowed: opts.allowed(q.srcs)}
 	if h.Func == "series" {
 		return q.every(c, h.Start, h.End)

@@ -19,6 +19,7 @@ import (
 type plainSeries struct {
 	*joined
 	stretches []stretch
+	tally     *tally
 }
 
 func (s *plainSeries) Labels() labels.Labels { return s.lset }
@@ -27,7 +28,7 @@ func (s *plainSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 	var parts []chunkenc.Iterator
 	for i, cols := range s.parts {
 		if cols != nil {
-			parts = append(parts, bound(cols[0].Iterator(nil), s.stretches[i]))
+			parts = append(parts, bound(s.tally.count(i, cols[0], nil), s.stretches[i]))
 		}
 	}
 	return newConcat(parts)
@@ -40,6 +41,8 @@ type plannedSeries struct {
 	sel  *selector
 	plan *planned
 	q    *querier
+
+	tally *tally
 }
 
 func (s *plannedSeries) Labels() labels.Labels { return s.lset }
@@ -52,53 +55,55 @@ func (s *plannedSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	for i, cols := range s.parts {
 		st := s.sel.stretches[i]
 		if raw := s.raw(i, st); raw != nil {
-			parts = append(parts, bound(raw.Iterator(nil), st))
+			parts = append(parts, bound(s.tally.count(i, raw, nil), st))
 		} else if cols != nil {
-			parts = append(parts, s.bucketIterator(cols, st))
+			parts = append(parts, s.bucketIterator(cols, st, i))
 		}
 	}
 	return newConcat(parts)
 }
 
 // bucketIterator gives the samples that stand for the buckets of a stretch.
-func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch) chunkenc.Iterator {
+func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch, i int) chunkenc.Iterator {
 	res := s.plan.srcs[st.src].res
 	// Evaluation times that lie in buckets each cost a sample.
 	if s.sel.grid.n() > int64(s.plan.q.maxSamples) {
 		return &listIterator{err: promql.ErrTooManySamples("selector over " + s.plan.q.names[st.src] + " buckets"), i: -1}
 	}
-	list, err := s.bucketSamples(cols, st, res)
+	list, n, err := s.bucketSamples(cols, st, res)
+	s.tally.samples(i, n)
 	return &listIterator{list: list, err: err, i: -1}
 }
 
-func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int64) ([]sample, error) {
+// bucketSamples also says how many samples were read for them.
+func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int64) (list []sample, n int, err error) {
 	if len(s.sel.cols) > 1 {
-		bs, err := readBuckets(nil, s.sel.cols, cols, res)
+		bs, n, err := readBuckets(nil, s.sel.cols, cols, res)
 		if err != nil {
-			return nil, err
+			return nil, n, err
 		}
 		switch {
 		case s.sel.linear:
-			return lines(bs, s.sel, res), nil
+			return lines(bs, s.sel, res), n, nil
 		case s.sel.last && (s.sel.rng >= 2*res || s.sel.exactAt(res)):
-			return lasts(bs, res), nil
+			return lasts(bs, res), n, nil
 		case s.sel.last:
 			ends := make([]sample, len(bs))
 			for i := range bs {
 				ends[i] = sample{bs[i].start + res - 1, bs[i].last}
 			}
-			return repeat(ends, s.sel, res), nil
+			return repeat(ends, s.sel, res), n, nil
 		}
-		return spread(s.firsts(bs, st, res), s.sel, res), nil
+		return spread(s.firsts(bs, st, res), s.sel, res), n, nil
 	}
 	points, err := readColumn(cols[0], res)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if s.sel.shape == asInstants {
-		return instants(points, s.sel, st, res), nil
+		return instants(points, s.sel, st, res), len(points), nil
 	}
-	return spread(points, s.sel, res), nil
+	return spread(points, s.sel, res), len(points), nil
 }
 
 // sample is one float sample.

@@ -54,14 +54,15 @@ func newWindows(s *plannedSeries, reuse chunkenc.Iterator) *windows {
 	for i, cols := range s.parts {
 		st := s.sel.stretches[i]
 		if raw := s.raw(i, st); raw != nil {
-			w.parts = append(w.parts, part{raw: newRawPart(s, bound(raw.Iterator(nil), st))})
+			w.parts = append(w.parts, part{raw: newRawPart(s, bound(s.tally.count(i, raw, nil), st))})
 			continue
 		}
 		if cols == nil {
 			continue
 		}
 		res := s.plan.srcs[st.src].res
-		bs, err := readBuckets(old.buffer(i), s.sel.cols, cols, res)
+		bs, n, err := readBuckets(old.buffer(i), s.sel.cols, cols, res)
+		s.tally.samples(i, n)
 		if err == nil && slices.Contains(s.sel.cols, store.Sum) {
 			err = s.estimateSums(bs, st, res)
 		}
@@ -166,7 +167,9 @@ func (w *windows) compute(t int64) bool {
 	}
 	f, ok := tot.answer()
 	if !ok {
-		return false
+		if f, ok = w.between(lo, t); !ok {
+			return false
+		}
 	}
 	if math.IsNaN(f) {
 		f = math.Float64frombits(value.NormalNaN)
@@ -174,6 +177,35 @@ func (w *windows) compute(t int64) bool {
 	w.t, w.kind, w.f, w.h = t, chunkenc.ValFloat, f, nil
 	w.checkCounter()
 	return true
+}
+
+// between answers a range that lies between the last sample of a bucket and the first
+// one of the next: on the straight line from one to the other.
+func (w *windows) between(lo, hi int64) (float64, bool) {
+	for _, p := range w.parts {
+		if p.buckets == nil {
+			continue
+		}
+		bs := p.buckets.bs
+		for i := max(p.buckets.i, 1); i <= p.buckets.i+1 && i < len(bs); i++ {
+			a, b := &bs[i-1], &bs[i]
+			if b.start-a.start != p.buckets.res || a.points == 0 || b.points == 0 || b.lacksFirst() || a.lastT > lo || b.firstT < hi {
+				continue
+			}
+			grown := b.first - a.last
+			if w.sel.fn != "delta" && grown < 0 {
+				grown = b.first
+			}
+			grown *= float64(hi-lo) / float64(b.firstT-a.lastT)
+			switch w.sel.fn {
+			case "increase", "delta":
+				return grown, true
+			case "rate":
+				return grown / float64(hi-lo) * 1000, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // computeRaw answers from raw samples of one stretch. Two stretches of raw samples
