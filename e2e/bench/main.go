@@ -60,15 +60,19 @@ func main() {
 	flag.StringVar(&o.node, "node", "", "real node_exporter; empty means the one that `make peers` built")
 	flag.StringVar(&o.json, "json", "", "file to write the figures to")
 	flag.BoolVar(&o.quick, "quick", false, "three cells and short windows, in less than a minute")
-	flag.IntVar(&o.windows, "windows", 5, "windows of each program in each cell")
+	flag.IntVar(&o.windows, "windows", 0, "windows of each program in each cell; 0 is 5, or 3 with -quick")
 	flag.DurationVar(&o.window, "window", 0, "length of a window; 0 is 5 s, or 800 ms with -quick")
 	flag.Parse()
-	o.settle = time.Second
+	o.settle = time.Second // a start costs more than a tick
+	windows, window := 5, 5*time.Second
 	if o.quick {
-		o.settle = 300 * time.Millisecond
+		windows, window = 3, 800*time.Millisecond
+	}
+	if o.windows <= 0 {
+		o.windows = windows
 	}
 	if o.window <= 0 {
-		o.window = map[bool]time.Duration{false: 5 * time.Second, true: 800 * time.Millisecond}[o.quick]
+		o.window = window
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
