@@ -105,9 +105,9 @@ func printReports(out io.Writer, reports []tierReport, by string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, r := range reports {
 		if by != "" {
-			fmt.Fprintf(w, "tier %s\tseries × blocks\tbuckets\tbytes\tbytes a bucket\t%s\n", r.Tier, by)
+			fmt.Fprintf(w, "tier %s\tseries × blocks\tbuckets\tbytes\tbytes a bucket\t%s\t\n", r.Tier, by)
 			for _, s := range r.By {
-				fmt.Fprintf(w, "\t%d\t%d\t%d\t%.2f\t%q\n", s.Series, s.Buckets, s.Bytes, ratio(s.Bytes, s.Buckets), s.Value)
+				fmt.Fprintf(w, "\t%d\t%d\t%d\t%.2f\t%q\t\n", s.Series, s.Buckets, s.Bytes, ratio(s.Bytes, s.Buckets), s.Value)
 			}
 			continue
 		}

@@ -138,6 +138,7 @@ func waitSignal(ctx context.Context, logger *slog.Logger) error {
 
 // adapter is what main has opened.
 type adapter struct {
+	unlock       func() error // gives the data directory back
 	raw          *store.Raw
 	fine, coarse *store.Buckets
 	driver       *tier.Driver
@@ -155,6 +156,9 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 			err = errors.Join(err, a.close())
 		}
 	}()
+	if a.unlock, err = store.LockDir(cfg.DataDir); err != nil {
+		return a, err
+	}
 	if a.raw, err = store.OpenRaw(filepath.Join(cfg.DataDir, "raw"), store.RawOptions{
 		Retention: time.Duration(cfg.RetentionRaw), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
 		Logger: logger.With("part", "raw"), Registerer: reg,
@@ -228,6 +232,9 @@ func (a *adapter) close() error {
 	}
 	if a.raw != nil {
 		errs = append(errs, a.raw.Close())
+	}
+	if a.unlock != nil {
+		errs = append(errs, a.unlock())
 	}
 	return errors.Join(errs...)
 }

@@ -15,8 +15,8 @@ type Config struct {
 	DataDir string `name:"data-dir" help:"Directory for everything that is kept (default ${default})." default:"./data" placeholder:"DIR"`
 
 	RetentionRaw Duration `name:"retention.raw" help:"How long raw samples are kept; 0 for ever (default ${default})." default:"48h" placeholder:"TIME"`
-	Retention5m  Duration `name:"retention.5m" help:"How long 5-minute buckets are kept; 0 for ever (default ${default})." default:"14d" placeholder:"TIME"`
-	Retention1h  Duration `name:"retention.1h" help:"How long hourly buckets are kept; 0 for ever (default ${default})." default:"90d" placeholder:"TIME"`
+	Retention5m  Duration `name:"retention.5m" env:"TICKTIER_ADAPTER_RETENTION_5M" help:"How long 5-minute buckets are kept; 0 for ever (default ${default})." default:"14d" placeholder:"TIME"`
+	Retention1h  Duration `name:"retention.1h" env:"TICKTIER_ADAPTER_RETENTION_1H" help:"How long hourly buckets are kept; 0 for ever (default ${default})." default:"90d" placeholder:"TIME"`
 
 	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be (default ${default})." default:"24h" placeholder:"TIME"`
 

@@ -111,7 +111,7 @@ func (b *Buckets) load() error {
 		if err == nil && (blk.MinTime()%b.o.BlockRange != 0 || blk.MaxTime()%b.o.BlockRange != 0) {
 			err = errors.Join(fmt.Errorf("range [%d, %d) is not one of this tier's", blk.MinTime(), blk.MaxTime()), blk.Close())
 		}
-		if err != nil && b.o.ReadOnly {
+		if err != nil && (b.o.ReadOnly || ours(err)) {
 			return fmt.Errorf("block %s: %w", e.Name(), err)
 		}
 		if err != nil {

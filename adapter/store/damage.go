@@ -40,6 +40,9 @@ func (b *Buckets) SetAside() ([]Range, error) {
 	var ranges []Range
 	for blk := range suspects {
 		err := readBlock(blk, b.o.Resolution, colAll, func(labels.Labels, []fold.Bucket) error { return nil })
+		if ours(err) {
+			return ranges, fmt.Errorf("read block %s: %w", blk.Meta().ULID, err)
+		}
 		b.mu.Lock()
 		held := slices.Contains(b.blocks, blk)
 		if err != nil && held {
@@ -81,6 +84,9 @@ func setAsideRaw(dir string, logger *slog.Logger) (n int, err error) {
 				return n, err
 			}
 			continue
+		}
+		if ours(err) {
+			return n, fmt.Errorf("open block %s: %w", path, err)
 		}
 		aside := filepath.Join(filepath.Dir(dir), "quarantine")
 		if e := os.MkdirAll(aside, 0o777); e != nil {

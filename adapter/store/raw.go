@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -53,8 +52,8 @@ type lateness struct {
 	mark      func(windows []int64) error
 }
 
-// OpenRaw opens the TSDB in dir, which it creates. Two processes on one directory
-// are refused.
+// OpenRaw opens the TSDB in dir, which it creates. The caller has the data
+// directory locked. A block that cannot be read is set aside.
 func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the directory of raw samples: %w", err)
@@ -74,6 +73,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	opts.EnableExemplarStorage = true
 	opts.MaxExemplars = maxExemplars
 	opts.BlocksToDelete = r.blocksToDelete
+	opts.NoLockfile = true // LockDir locks all of the data directory
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(damaged)
 	}
@@ -82,11 +82,8 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
 	}
 	damaged.Add(float64(aside))
-	db, err := tsdb.Open(dir, o.Logger, o.Registerer, opts, nil)
+	db, err := tsdb.Open(dir, quieter(o.Logger), o.Registerer, opts, nil)
 	if err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s is in use by another process: %w", dir, err)
-		}
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
 	}
 	r.db = db

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -602,12 +603,43 @@ func TestRawLateness(t *testing.T) {
 	}
 }
 
-func TestRawTwice(t *testing.T) {
+func TestLockDir(t *testing.T) {
 	dir := t.TempDir()
-	openRawTest(t, dir)
-	if _, err := OpenRaw(dir, RawOptions{Logger: quiet()}); err == nil {
-		t.Error("a second process got the directory")
-	} else {
-		t.Log(err)
+	release, err := LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockDir(dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second lock: %v, want ErrInUse", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := LockDir(dir)
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What goes wrong on this machine says nothing about a block.
+func TestUnreadableIsNotDamaged(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "01AAAAAAAAAAAAAAAAAAAAAAAA")
+	if err := os.Mkdir(name, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := setAsideRaw(dir, quiet()); n != 1 || err != nil {
+		t.Errorf("an empty block: %d set aside, %v", n, err)
+	}
+	for _, e := range []error{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM} {
+		if !ours(fmt.Errorf("open: %w", e)) {
+			t.Errorf("%v counts as damage", e)
+		}
+	}
+	if ours(os.ErrNotExist) {
+		t.Error("a missing file does not count as damage")
 	}
 }
