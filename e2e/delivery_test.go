@@ -66,24 +66,42 @@ func samplesOf(t testing.TB, server *app, start, end int64) []client.Sample {
 }
 
 // delivered waits until an exporter has nothing left of what is older than a second
-// or two.
+// or two. Its own figures are as old as a second, so they have to stay good.
 func delivered(t testing.TB, exporter, server *app, within time.Duration) int64 {
 	t.Helper()
 	now := nowMs()
+	var since time.Time
 	eventually(t, within, "the backlog is delivered", func(ctx context.Context) error {
-		if v, err := exporter.Metric(ctx, "ticktier_exporter_spool_segments"); err == nil && v > 0 {
-			return fmt.Errorf("%v segments are left", v)
-		}
-		r, err := server.Query(ctx, everyTick+"[20s]", nowMs())
-		if err != nil {
+		if err := upToDate(ctx, exporter, server, now); err != nil {
+			since = time.Time{}
 			return err
 		}
-		if len(r.Series) != 1 || last(r.Series[0]).T < now {
-			return fmt.Errorf("the newest sample is too old")
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) < 2500*time.Millisecond {
+			return fmt.Errorf("for %v", time.Since(since))
 		}
 		return nil
 	})
 	return now
+}
+
+func upToDate(ctx context.Context, exporter, server *app, from int64) error {
+	if v, err := exporter.Metric(ctx, "ticktier_exporter_spool_segments"); err == nil && v > 0 {
+		return fmt.Errorf("%v segments are left", v)
+	}
+	if v, err := exporter.Metric(ctx, "ticktier_exporter_remote_write_backlog_slots"); err != nil || v > 0 {
+		return fmt.Errorf("%v slots are left, %v", v, err)
+	}
+	r, err := server.Query(ctx, everyTick+"[20s]", nowMs())
+	if err != nil {
+		return err
+	}
+	if len(r.Series) != 1 || last(r.Series[0]).T < from {
+		return fmt.Errorf("the newest sample is too old")
+	}
+	return nil
 }
 
 // checkCount demands that between two samples of the exporter's own count of ticks
@@ -275,12 +293,17 @@ func TestSpoolDiskFull(t *testing.T) {
 	}
 	end := delivered(t, exporter, adapter, 60*time.Second)
 	c := account(t, exporter)
-	if c.lost != c.dropped || c.lost == 0 {
+	// A frame that is dropped in part delivered is reckoned without missed slots.
+	if d := c.lost - c.dropped; c.lost == 0 || d > 100 || d < -100 {
 		t.Errorf("%v ticks are counted as lost, %v as dropped", c.lost, c.dropped)
 	}
-	if v, err := exporter.Metric(t.Context(), "ticktier_exporter_spool_writable"); err != nil || v != 1 {
-		t.Errorf("writable: %v, %v", v, err)
-	}
+	eventually(t, 20*time.Second, "the disk is written again", func(ctx context.Context) error {
+		v, err := exporter.Metric(ctx, "ticktier_exporter_spool_writable")
+		if err == nil && v != 1 {
+			err = fmt.Errorf("writable is %v", v)
+		}
+		return err
+	})
 	checkCount(t, "full disk", adapter, start, end, 20, c.lost)
 }
 

@@ -228,6 +228,7 @@ func (s *Sender) leapTo(seq uint64) {
 	clear(s.batch.live)
 	s.flat = flatness{}
 	l.nowNext = h.to
+	s.report()
 	s.log.Info("the newest ticks go first, the backlog follows", "slots", h.to-h.from,
 		"from", s.wallTime(t.Time-int64(h.to-h.from)*int64(s.cfg.Period)), "to", s.wallTime(t.Time))
 }
@@ -295,6 +296,11 @@ func (s *Sender) report() {
 	l := &s.lanes
 	p := Progress{Earlier: l.earlier == nil, Seq: l.nowNext}
 	l.ahead = l.ahead[:0]
+	left := uint64(0)
+	for _, h := range l.holes {
+		left += h.to - h.from
+	}
+	s.stats.backlog.Store(int64(left))
 	if len(l.holes) > 0 {
 		p.Seq = l.holes[0].from
 		for i, h := range l.holes {

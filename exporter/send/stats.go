@@ -10,7 +10,7 @@ import (
 // stats are the sender's own figures; any goroutine may read them.
 type stats struct {
 	samples, rejected, unconfirmed, lostTicks atomic.Int64
-	saved                                     atomic.Int64
+	saved, backlog                            atomic.Int64
 	bytes, retries                            atomic.Int64
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
@@ -58,6 +58,7 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		counter("bytes_total", "Bytes of request bodies that were answered, compressed.", "bytes", &s.stats.bytes),
 		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
 		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),
+		s.gauge("backlog_slots", "Slots of this session that are left behind the live edge.", "", collectors.Unsigned, 0, s.stats.backlog.Load),
 		s.gauge("series_quarantined", "Series that are left out for a while because the receiver refuses them.", "", collectors.Unsigned, 0, s.stats.quarantined.Load),
 		s.gauge("clock_skew_seconds", "The receiver's clock minus this one; its replies carry whole seconds.", "seconds", collectors.Signed, 1e3, s.stats.skew.Load),
 		s.gauge("protocol", "Remote-write version in use: 2 or 1.", "", collectors.Unsigned, 0, s.stats.protocol.Load),

@@ -130,19 +130,12 @@ func (s *Spool) dropOldest(counter *atomic.Int64) bool {
 	return true
 }
 
-// missing is how many ticks of a segment some receiver lacks. Where one is in the
-// midst of it that is reckoned as if no slot had been missed. s.mu is held.
+// missing is how many ticks of a segment some receiver lacks. Where one has a part of
+// it that is reckoned as if no slot had been missed. s.mu is held.
 func (s *Spool) missing(g *segment) uint64 {
 	n := uint64(0)
 	for i := range s.positions {
-		p := &s.positions[i]
-		switch {
-		case p.has(g.epoch, g.firstSeq, g.lastSeq):
-		case p.epoch == g.epoch && p.seq > g.firstSeq:
-			n = max(n, min(g.ticks, g.lastSeq-p.seq+1))
-		default:
-			n = g.ticks
-		}
+		n = max(n, min(g.ticks, s.positions[i].lacks(g.epoch, g.firstSeq, g.lastSeq)))
 	}
 	return n
 }

@@ -31,6 +31,24 @@ func (p *position) has(epoch, first, last uint64) bool {
 	return slices.ContainsFunc(p.ahead, func(r Range) bool { return r.Epoch == epoch && r.From <= first && last < r.To })
 }
 
+// lacks is how many of the numbers first to last, inclusive, of a session the
+// receiver lacks.
+func (p *position) lacks(epoch, first, last uint64) uint64 {
+	switch {
+	case p.has(epoch, first, last):
+		return 0
+	case epoch == p.epoch:
+		first = max(first, p.seq)
+	}
+	n := last - first + 1
+	for _, r := range p.ahead {
+		if from, to := max(r.From, first), min(r.To, last+1); r.Epoch == epoch && from < to {
+			n -= min(n, to-from)
+		}
+	}
+	return n
+}
+
 const cursorMagic = "ticktier-cursor 1"
 
 // cursorName is the file of a receiver. Its name is a hash because a URL's path may

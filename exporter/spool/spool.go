@@ -172,8 +172,9 @@ func (s *Spool) signal() {
 // dropPending gives up the oldest frame that waits.
 func (s *Spool) dropPending() {
 	f := s.pending[0]
-	s.stats.droppedQ.Add(int64(f.Ticks))
-	s.losses.add(f.Ticks, s.wallOf(s.epoch, f.FirstTime), s.wallOf(s.epoch, f.LastTime))
+	n := s.missing(&segment{header: header{epoch: s.epoch}, ticks: f.Ticks, firstSeq: f.FirstSeq, lastSeq: f.LastSeq})
+	s.stats.droppedQ.Add(int64(n))
+	s.losses.add(n, s.wallOf(s.epoch, f.FirstTime), s.wallOf(s.epoch, f.LastTime))
 	s.spooledTo = max(s.spooledTo, f.LastSeq+1)
 	s.popPending()
 }
