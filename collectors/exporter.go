@@ -64,9 +64,15 @@ type exporter struct {
 func newExporter(env Env) (Source, error) {
 	s := openExporter(env, selfDir)
 	s.netns = whoseNet(env)
-	if s.netns == netnsContainer && env.Logger != nil {
-		env.Logger.Warn("the network that is seen is a container's and not the host's",
-			"reported", env.ContainerNetwork)
+	if env.Logger != nil {
+		switch s.netns {
+		case netnsContainer:
+			env.Logger.Warn("the network that is seen is a container's and not the host's",
+				"reported", env.ContainerNetwork)
+		case netnsHidden:
+			env.Logger.Warn("nobody can tell whether the network that is seen is the host's",
+				"reported", env.ContainerNetwork)
+		}
 	}
 	return s, nil
 }
@@ -93,7 +99,7 @@ func (s *exporter) Read(out *Out) error {
 			out.Clear(s.selfSlots[i])
 		}
 	}
-	if s.netns != netnsUnknown {
+	if s.netns == netnsHost || s.netns == netnsContainer {
 		out.Set(s.netnsSlot, oneIf(s.netns == netnsHost))
 	}
 	s.usage(out)
@@ -119,7 +125,7 @@ func (s *exporter) add(out *Out) {
 		m := &s.self[i]
 		s.selfSlots = append(s.selfSlots, out.Add(&m.Metric, append([]Label(nil), m.Labels...)...))
 	}
-	if s.netns != netnsUnknown {
+	if s.netns == netnsHost || s.netns == netnsContainer {
 		s.netnsSlot = out.Add(&netnsIsHost)
 	}
 	s.known = true

@@ -45,8 +45,8 @@ type netdev struct {
 // this container's network, so there the file of process 1 is read.
 func procNet(env Env, name string) string {
 	if filepath.Clean(env.Procfs) != "/proc" {
-		if host := filepath.Join(env.Procfs, "1/net", name); exists(host) {
-			return host
+		if host := filepath.Join(env.Procfs, "1/net"); exists(filepath.Join(host, "dev")) {
+			return filepath.Join(host, name) // if it has not this file, the container's is not it
 		}
 	}
 	return filepath.Join(env.Procfs, "net", name)

@@ -21,18 +21,50 @@ const (
 	netnsUnknown netns = iota
 	netnsHost
 	netnsContainer
+	netnsHidden // nobody can tell
 )
 
+// errHiddenNet is why they are not there where nobody can tell whose network it is.
+var errHiddenNet = errors.New("net is that of whoever reads it, and the host's, 1/net, is not shown: " +
+	"share the host's network and processes, or say --container-network")
+
 // whoseNet tells whose network the files under net are of. In a tree of a host
-// mounted elsewhere those of process 1 are read, and they are the host's.
+// mounted elsewhere those of process 1 are read, and they are the host's unless that
+// process is the container's own.
 func whoseNet(env Env) netns {
-	if filepath.Clean(env.Procfs) != "/proc" {
-		if exists(filepath.Join(env.Procfs, "1/net/dev")) {
-			return netnsHost
-		}
-		return netnsUnknown
+	if filepath.Clean(env.Procfs) == "/proc" {
+		return sysctlNet(env)
 	}
-	return sysctlNet(env)
+	ours := sysctlNet(env)
+	if exists(filepath.Join(env.Procfs, "1/net/dev")) {
+		if ours == netnsContainer && sameNet(env.Procfs, "1", "self") {
+			return netnsContainer
+		}
+		return netnsHost
+	}
+	if ours == netnsUnknown && readerNet(env.Procfs) {
+		return netnsHidden
+	}
+	return ours
+}
+
+// sameNet tells whether two processes are known to share a network.
+func sameNet(procfs, a, b string) bool {
+	of := func(pid string) string {
+		link, err := os.Readlink(filepath.Join(procfs, pid, "ns/net"))
+		if err != nil {
+			return ""
+		}
+		return link
+	}
+	return of(a) != "" && of(a) == of(b)
+}
+
+// readerNet tells whether net is that of the reading process, as in every procfs since
+// Linux 2.6.25; in a captured tree it is a directory.
+func readerNet(procfs string) bool {
+	link, err := os.Readlink(filepath.Join(procfs, "net"))
+	return err == nil && link == "self/net"
 }
 
 // HostNetwork tells whether the network that is seen is known to be the host's.
@@ -56,8 +88,14 @@ func sysctlNet(env Env) netns {
 // hostNet is an error where the interfaces to be seen are a container's: to show
 // them as the device's would be wrong.
 func hostNet(env Env) error {
-	if !env.ContainerNetwork && whoseNet(env) == netnsContainer {
+	if env.ContainerNetwork {
+		return nil
+	}
+	switch whoseNet(env) {
+	case netnsContainer:
 		return errContainerNet
+	case netnsHidden:
+		return errHiddenNet
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package collectors
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -39,6 +41,52 @@ func TestWhoseNet(t *testing.T) {
 	}
 	if err := hostNet(env); err != nil {
 		t.Error(err)
+	}
+}
+
+// A procfs that hides process 1, or whose process 1 is the container's own, does not
+// pass for the host's.
+func TestHiddenNet(t *testing.T) {
+	tr := newTree(t)
+	tr.write("proc/self/net/dev", netdevHead+netdevLine("eth0", 1))
+	if err := os.Symlink("self/net", filepath.Join(tr.dir, "proc/net")); err != nil {
+		t.Fatal(err)
+	}
+	env := tr.env()
+	if _, err := newNetdev(env); !errors.Is(err, errHiddenNet) {
+		t.Errorf("hidden: got %v", err)
+	}
+	env.ContainerNetwork = true
+	if src, err := newNetdev(env); err != nil {
+		t.Errorf("hidden, but meant: %v", err)
+	} else {
+		src.Close()
+	}
+	tr.write("proc/sys/net/core/somaxconn", "4096\n")
+	if _, err := newNetdev(tr.env()); !errors.Is(err, errContainerNet) {
+		t.Errorf("a container's: got %v", err)
+	}
+	tr.write("proc/1/net/dev", netdevHead+netdevLine("wan", 1))
+	tr.write("proc/self/net/snmp", "Tcp: CurrEstab\nTcp: 5\n")
+	want(t, tr.open("netdev").read(), `receive_bytes_total`, map[string]float64{`node_network_receive_bytes_total{device="wan"}`: 1})
+	if _, err := newNetstat(tr.env()); err == nil {
+		t.Error("a file of the container stands in for one that the host has not")
+	}
+	for pid, link := range map[string]string{"1": "net:[4026531840]", "self": "net:[4026532000]"} {
+		tr.write("proc/"+pid+"/ns/x", "")
+		if err := os.Symlink(link, filepath.Join(tr.dir, "proc", pid, "ns/net")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := whoseNet(tr.env()); got != netnsHost {
+		t.Errorf("another's process 1: got %d", got)
+	}
+	own := filepath.Join(tr.dir, "proc/1/ns/net")
+	if err := errors.Join(os.Remove(own), os.Symlink("net:[4026532000]", own)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newNetdev(tr.env()); !errors.Is(err, errContainerNet) {
+		t.Errorf("the container's own process 1: got %v", err)
 	}
 }
 
