@@ -35,7 +35,9 @@ type verifyCmd struct {
 type tierReport struct {
 	Tier   string            `json:"tier"`
 	Blocks []store.BlockInfo `json:"blocks,omitempty"`
-	By     []sizeReport      `json:"by,omitempty"`
+	// HeadBytes is what raw samples that are in no block yet take.
+	HeadBytes int64        `json:"headBytes,omitempty"`
+	By        []sizeReport `json:"by,omitempty"`
 }
 
 type sizeReport struct {
@@ -74,6 +76,13 @@ func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	var reports []tierReport
+	if c.By == "" {
+		raw, err := store.InspectRaw(filepath.Join(c.DataDir, "raw"))
+		if err != nil {
+			return err
+		}
+		reports = append(reports, tierReport{Tier: "raw", Blocks: raw.Blocks, HeadBytes: raw.HeadBytes})
+	}
 	for _, t := range tiers {
 		r := tierReport{Tier: t.Name()}
 		if c.By == "" {
@@ -112,10 +121,18 @@ func printReports(out io.Writer, reports []tierReport, by string) error {
 			continue
 		}
 		var bytes, buckets int64
-		fmt.Fprintf(w, "tier %s\tfrom\tto\tseries\tbuckets\tbytes\tbytes a bucket\t\n", r.Tier)
+		what := "bucket"
+		if r.Tier == "raw" {
+			what = "sample"
+		}
+		fmt.Fprintf(w, "tier %s\tfrom\tto\tseries\t%ss\tbytes\tbytes a %s\t\n", r.Tier, what, what)
 		for _, b := range r.Blocks {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2f\t\n", b.ULID, stamp(b.MinTime), stamp(b.MaxTime), b.Series, b.Buckets, b.Bytes, ratio(b.Bytes, int64(b.Buckets)))
 			bytes, buckets = bytes+b.Bytes, buckets+int64(b.Buckets)
+		}
+		if r.HeadBytes > 0 {
+			fmt.Fprintf(w, "in no block yet\t\t\t\t\t%d\t\t\n", r.HeadBytes)
+			bytes += r.HeadBytes
 		}
 		fmt.Fprintf(w, "%d blocks\t\t\t\t%d\t%d\t%.2f\t\n", len(r.Blocks), buckets, bytes, ratio(bytes, buckets))
 	}
@@ -140,6 +157,9 @@ func (c *verifyCmd) run(ctx context.Context, out, errout io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	var errs []error
+	raw := 0
+	errs = append(errs, store.VerifyRaw(ctx, filepath.Join(c.DataDir, "raw"), func() { raw++ }))
+	fmt.Fprintf(out, "tier raw: %d blocks read\n", raw)
 	for _, t := range tiers {
 		show := progress(errout)
 		errs = append(errs, t.Verify(ctx, func(done, of int) { show(float64(done) / float64(of)) }))

@@ -643,3 +643,41 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		t.Error("a missing file does not count as damage")
 	}
 }
+
+func TestInspectAndVerifyRaw(t *testing.T) {
+	dir := t.TempDir()
+	r := openRawTest(t, dir)
+	l := labels.FromStrings("__name__", "m")
+	app := r.AppenderV2(context.Background())
+	for i := range int64(7 * 60) {
+		if _, err := app.Append(0, l, 0, 1000*block+i*60_000, float64(i), nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	info, err := InspectRaw(dir)
+	if err != nil || len(info.Blocks) == 0 || info.HeadBytes == 0 || info.Blocks[0].Buckets == 0 {
+		t.Fatalf("got %+v, %v", info, err)
+	}
+	seen := 0
+	if err := VerifyRaw(t.Context(), dir, func() { seen++ }); err != nil || seen != len(info.Blocks) {
+		t.Errorf("%d of %d blocks read: %v", seen, len(info.Blocks), err)
+	}
+	chunk := filepath.Join(dir, info.Blocks[0].ULID, "chunks", "000001")
+	b, err := os.ReadFile(chunk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 0xff
+	if err := os.WriteFile(chunk, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyRaw(t.Context(), dir, func() {}); err == nil {
+		t.Error("a damaged chunk reads without an error")
+	}
+}
