@@ -22,6 +22,8 @@ type seedCmd struct {
 	RawHours int       `name:"raw-hours" help:"How many hours at the end are kept raw too (default ${default})." default:"48" placeholder:"N"`
 	FineDays int       `name:"5m-days" help:"How many days at the end are kept in 5-minute buckets too (default ${default})." default:"14" placeholder:"N"`
 	Seed     uint64    `help:"The same seed and end give the same samples (default ${default})." default:"1" placeholder:"N"`
+	Like     string    `help:"File with a scrape in the text format, whose series get a history too." placeholder:"FILE"`
+	LikeAs   string    `name:"like-as" help:"Instance label of those series (default ${default})." default:"machine" placeholder:"NAME"`
 	End      time.Time `help:"Time of the newest sample, as 2026-11-30T00:00:00Z (default: now)." placeholder:"TIME"`
 }
 
@@ -39,6 +41,13 @@ func (c *seedCmd) run(ctx context.Context, out, errout io.Writer) error {
 	if c.End.IsZero() {
 		c.End = time.Now()
 	}
+	var like []byte
+	if c.Like != "" {
+		var err error
+		if like, err = os.ReadFile(c.Like); err != nil {
+			return fmt.Errorf("--like: %w", err)
+		}
+	}
 	start := time.Now()
 	fine, coarse := shapes()
 	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -46,6 +55,7 @@ func (c *seedCmd) run(ctx context.Context, out, errout io.Writer) error {
 	res, err := seed.Run(ctx, seed.Config{
 		Dir: c.DataDir, Devices: c.Devices, Days: c.Days, RawHours: c.RawHours, FineDays: c.FineDays,
 		Seed: c.Seed, End: c.End, Fine: fine, Coarse: coarse, Logger: logger, Progress: progress(errout),
+		Like: like, LikeInstance: c.LikeAs,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,11 @@ type Config struct {
 	Fine, Coarse  store.BucketsOptions // the tiers' shapes
 	Logger        *slog.Logger
 	Progress      func(done float64) // may be nil; from 0 to 1
+
+	// Like is a scrape in the text format, every series of which gets a history too,
+	// as those of LikeInstance. May be nil.
+	Like         []byte
+	LikeInstance string
 }
 
 // Result says what was made.
@@ -65,6 +70,7 @@ type seeder struct {
 	fine, coarse *store.Buckets
 	all          []*series // by labels
 	from, end    int64
+	counters     map[string]bool // what a scrape has, by metric
 	folder, hour *fold.Folder
 	res          Result
 }
@@ -78,7 +84,19 @@ func open(c Config) (s *seeder, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	c.Fine.Lacks, c.Coarse.Lacks = Lacks, Lacks
+	for d := range c.Devices {
+		for n := range shapes {
+			s.all = append(s.all, newSeries(c.Seed, d, n, s.from))
+		}
+	}
+	if c.Like != nil {
+		raw := s.end - int64(c.RawHours)*time.Hour.Milliseconds()
+		fine := fold.Window(s.end-int64(c.FineDays)*24*time.Hour.Milliseconds(), c.Fine.BlockRange)
+		if err := s.like(c.Like, min(fine, raw), raw); err != nil {
+			return s, err
+		}
+	}
+	c.Fine.Lacks, c.Coarse.Lacks = s.lacks, s.lacks
 	if s.raw, err = store.OpenRaw(filepath.Join(c.Dir, "raw"), store.RawOptions{OutOfOrderWindow: time.Hour, Logger: c.Logger}); err != nil {
 		return s, err
 	}
@@ -87,11 +105,6 @@ func open(c Config) (s *seeder, err error) {
 	}
 	if s.coarse, err = store.OpenBuckets(filepath.Join(c.Dir, "1h"), c.Coarse); err != nil {
 		return s, err
-	}
-	for d := range c.Devices {
-		for n := range shapes {
-			s.all = append(s.all, newSeries(c.Seed, d, n, s.from))
-		}
 	}
 	slices.SortFunc(s.all, func(a, b *series) int { return labels.Compare(a.lset, b.lset) })
 	s.res.Series = len(s.all)

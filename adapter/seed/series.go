@@ -66,6 +66,20 @@ type series struct {
 	total  float64 // of a counter
 	phase  float64 // of the device's day, in days
 	online int64   // the device is away until then
+	// When five-minute buckets and raw samples begin, where samples are fewer before.
+	fine, raw int64
+	steady    bool // none is missing
+}
+
+// step is the time to the next sample in ms.
+func (s *series) step() int64 {
+	switch {
+	case s.t < s.fine:
+		return likeSparse
+	case s.t < s.raw:
+		return likeFine
+	}
+	return s.interval
 }
 
 // newSeries starts series n of a device at a time.
@@ -87,13 +101,13 @@ func newSeries(seed uint64, device, n int, from int64) *series {
 // anew about every twenty days.
 func (s *series) until(to int64, add func(t int64, v float64)) {
 	const dayMs = 86_400_000
-	for ; s.t < to; s.t += s.interval {
+	for ; s.t < to; s.t += s.step() {
 		day := math.Max(0, math.Sin(2*math.Pi*(float64(s.t%dayMs)/dayMs+s.phase)))
 		if s.counter && s.r.Float64() < float64(s.interval)/(20*dayMs) {
 			s.total = 0
 		}
 		v := s.next(s, day)
-		if s.r.IntN(2000) == 0 {
+		if !s.steady && s.r.IntN(2000) == 0 {
 			s.online = s.t + s.r.Int64N(40)*s.interval
 		}
 		if s.t >= s.online {
