@@ -81,6 +81,9 @@ func newNetclass(env Env) (Source, error) {
 	if err := hostNet(env); err != nil {
 		return nil, err
 	}
+	if err := hostSysfs(env); err != nil {
+		return nil, err
+	}
 	s := &netclass{dir: newDir(filepath.Join(env.Sysfs, "class/net")), rows: newTable[netclassRow](maxInterfaces),
 		filter: filter{exclude: env.option("netclass.ignored-devices", "")}}
 	if err := s.dir.open(); err != nil {

@@ -1,6 +1,7 @@
 package collectors
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -98,6 +99,69 @@ func hostNet(env Env) error {
 		return errHiddenNet
 	}
 	return nil
+}
+
+// errContainerSysfs is why the interfaces of sysfs are not shown beside a host's procfs.
+var errContainerSysfs = errors.New("class/net shows other interfaces than the host's procfs: " +
+	"a sysfs is of the network that it was mounted in, give --path.sysfs the host's")
+
+// hostSysfs is an error where a host's procfs stands beside a sysfs of another network,
+// as in a container that was given the one and not the other. The names must be the
+// same, and what the interfaces received, as far as sysfs tells, must lie between two
+// readings of procfs.
+func hostSysfs(env Env) error {
+	path := filepath.Join(env.Procfs, "1/net/dev")
+	if env.ContainerNetwork || filepath.Clean(env.Procfs) == "/proc" || !exists(path) {
+		return nil
+	}
+	before, err := received(path)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(env.Sysfs, "class/net"))
+	if err != nil {
+		return err
+	}
+	inSysfs := map[string]uint64{}
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			continue // bonding_masters
+		}
+		if _, ok := before[e.Name()]; !ok {
+			return errContainerSysfs
+		}
+		text, err := os.ReadFile(filepath.Join(env.Sysfs, "class/net", e.Name(), "statistics/rx_bytes"))
+		if v, ok := parseValue(text); err == nil && ok {
+			inSysfs[e.Name()] = uint64(v)
+		}
+	}
+	after, err := received(path)
+	if err != nil {
+		return err
+	}
+	for name, v := range inSysfs {
+		if low, high := before[name], after[name]; low <= high && (v < low || v > high) {
+			return errContainerSysfs
+		}
+	}
+	return nil
+}
+
+// received is how many bytes each interface of a net/dev received.
+func received(path string) (map[string]uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]uint64{}
+	for line := range bytes.Lines(text) {
+		// A name may have a colon in it; the last one is behind it.
+		if i := bytes.LastIndexByte(line, ':'); i > 0 {
+			v, _, _ := number(line, i+1)
+			out[string(trim(line[:i]))] = v
+		}
+	}
+	return out, nil
 }
 
 func exists(path string) bool {

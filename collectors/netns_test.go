@@ -90,6 +90,35 @@ func TestHiddenNet(t *testing.T) {
 	}
 }
 
+// A host's procfs beside a container's sysfs: the interfaces of the latter are not the
+// device's, even if they are called the same.
+func TestContainerSysfs(t *testing.T) {
+	for _, c := range []struct {
+		name, rx string
+		want     error
+	}{{"wan", "1\n", nil}, {"wan", "2\n", errContainerSysfs}, {"eth0", "1\n", errContainerSysfs}, {"wan", "", nil}} {
+		tr := newTree(t)
+		tr.write("proc/1/net/dev", netdevHead+netdevLine("wan", 1)+netdevLine("lan", 1))
+		tr.write("sys/class/net/"+c.name+"/mtu", "1500\n")
+		tr.write("sys/class/net/bonding_masters", "\n")
+		if c.rx != "" {
+			tr.write("sys/class/net/"+c.name+"/statistics/rx_bytes", c.rx)
+		}
+		env := tr.env()
+		if src, err := newNetclass(env); !errors.Is(err, c.want) {
+			t.Errorf("%s, %q: got %v, want %v", c.name, c.rx, err, c.want)
+		} else if err == nil {
+			src.Close()
+		}
+		env.ContainerNetwork = true
+		if src, err := newNetclass(env); err != nil {
+			t.Error(err)
+		} else {
+			src.Close()
+		}
+	}
+}
+
 func TestCPUThrottles(t *testing.T) {
 	tr := newTree(t)
 	for cpu, core := range map[string]string{"0": "0", "1": "0", "2": "1"} {
