@@ -44,7 +44,16 @@ func TestTickAllocatesNothing(t *testing.T) {
 	tick := func() { l.tick(slot); slot++ }
 	tick()
 	tick()
-	if n := testing.AllocsPerRun(100, tick); n != 0 {
+	// A process or an interface that appears meanwhile is a new row, which may
+	// allocate; a tick that always allocates does so in every round.
+	n := testing.AllocsPerRun(100, tick)
+	for range 9 {
+		if n == 0 {
+			break
+		}
+		n = testing.AllocsPerRun(30, tick)
+	}
+	if n != 0 {
 		t.Errorf("got %v allocations a tick, want 0", n)
 	}
 	if sink.reads == 0 || l.busy.Load() == 0 {
