@@ -2,7 +2,6 @@ package collectors
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -173,5 +172,5 @@ func errorLabel(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprint(err)
+	return err.Error() // a constant text: this is asked for at every read
 }
