@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,11 +56,12 @@ func main() {
 // run returns nil when it was told to stop and both programs stopped as they
 // should.
 func run(ctx context.Context, o options, out, log io.Writer) (err error) {
+	var mu sync.Mutex
 	adapter, err := program.Start(program.Config{
 		Name: "the adapter",
 		Path: filepath.Join(o.bin, "ticktier-adapter"),
 		Args: []string{"run", "--listen=" + o.adapterListen, "--data-dir=" + o.data},
-		Log:  log,
+		Log:  &prefixer{name: "adapter ", w: log, mu: &mu},
 	})
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func run(ctx context.Context, o options, out, log io.Writer) (err error) {
 			// network the default of 5 s is kinder.
 			"--remote-write.interval=100ms",
 		},
-		Log: log,
+		Log: &prefixer{name: "exporter", w: log, mu: &mu},
 	})
 	if err != nil {
 		return err
