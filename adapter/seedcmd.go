@@ -20,7 +20,7 @@ type seedCmd struct {
 	Devices  int       `help:"How many devices, of nine series each (default ${default})." default:"200" placeholder:"N"`
 	Days     int       `help:"How many days (default ${default})." default:"90" placeholder:"N"`
 	RawHours int       `name:"raw-hours" help:"How many hours at the end are kept raw too (default ${default})." default:"48" placeholder:"N"`
-	FineDays int       `name:"5m-days" help:"How many days at the end are kept in 5-minute buckets too (default ${default})." default:"14" placeholder:"N"`
+	FineDays int       `name:"5m-days" env:"TICKTIER_ADAPTER_5M_DAYS" help:"How many days at the end are kept in 5-minute buckets too (default ${default})." default:"14" placeholder:"N"`
 	Seed     uint64    `help:"The same seed and end give the same samples (default ${default})." default:"1" placeholder:"N"`
 	Like     string    `help:"File with a scrape in the text format, whose series get a history too." placeholder:"FILE"`
 	LikeAs   string    `name:"like-as" help:"Instance label of those series (default ${default})." default:"machine" placeholder:"NAME"`

@@ -97,7 +97,9 @@ func open(c Config) (s *seeder, err error) {
 		}
 	}
 	c.Fine.Lacks, c.Coarse.Lacks = s.lacks, s.lacks
-	if s.raw, err = store.OpenRaw(filepath.Join(c.Dir, "raw"), store.RawOptions{OutOfOrderWindow: time.Hour, Logger: c.Logger}); err != nil {
+	// The TSDB warns of compactions that closing it cuts short; what matters comes
+	// back as an error.
+	if s.raw, err = store.OpenRaw(filepath.Join(c.Dir, "raw"), store.RawOptions{OutOfOrderWindow: time.Hour, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		return s, err
 	}
 	if s.fine, err = store.OpenBuckets(filepath.Join(c.Dir, "5m"), c.Fine); err != nil {
