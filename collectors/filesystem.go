@@ -95,6 +95,10 @@ func (s *filesystem) Read(out *Out) error {
 		}
 		patient = r.wait(s.patience.C, patient)
 		r.report(out)
+		if bad := r.err != nil; bad != r.said {
+			r.said = bad
+			s.faults.mount(r)
+		}
 	}
 	s.patience.Stop()
 	return nil
@@ -143,6 +147,15 @@ func (s *filesystem) parse(out *Out, text []byte) {
 		r.ask(s.statfs)
 	}
 	s.rows.end(func(r *mountRow) { r.gone(out) })
+}
+
+// mount names a mount in the log that does not answer, or does again.
+func (f *faults) mount(r *mountRow) {
+	if r.err != nil {
+		f.log.Warn("mount cannot be asked for its size", "collector", f.name, "mountpoint", r.mountpoint, "fstype", r.fstype, "err", r.err)
+		return
+	}
+	f.log.Info("mount can be asked for its size again", "collector", f.name, "mountpoint", r.mountpoint)
 }
 
 func (s *filesystem) Close() error {

@@ -121,6 +121,9 @@ func TestFilesystemHangs(t *testing.T) {
 		time.Sleep(time.Millisecond) // lets the goroutine answer
 	}
 	want(t, got, "node_filesystem_device_error", map[string]float64{"node_filesystem_device_error" + root: 0, "node_filesystem_device_error" + nfs: 0})
+	if log := tr.log.String(); strings.Count(log, "mountpoint=/nfs") != 2 || strings.Count(log, "level=WARN") != 1 {
+		t.Errorf("the log does not name the mount once as it fails and once as it answers:\n%s", log)
+	}
 }
 
 func TestFilesystemOfThisMachine(t *testing.T) {

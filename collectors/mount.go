@@ -112,6 +112,7 @@ type mountRow struct {
 
 	worker *mountWorker
 	busy   bool // the worker was asked and has not answered
+	said   bool // the log says that it fails
 	stat   unix.Statfs_t
 	err    error
 	sets   map[string]*mountSlots
