@@ -129,6 +129,21 @@ func (b *Buckets) Each(from, to int64, yield func(labels.Labels, []fold.Bucket) 
 	return err
 }
 
+// Holes are the block ranges of [from, to) before the cut that are in no block.
+// Either nothing was there, or their block was lost.
+func (b *Buckets) Holes(from, to int64) (out []Range) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	to = min(to, b.cut)
+	for at := fold.Window(from, b.o.BlockRange); at < to; at += b.o.BlockRange {
+		held := slices.ContainsFunc(b.blocks, func(x *tsdb.Block) bool { return x.MinTime() <= at && at < x.MaxTime() })
+		if !held {
+			out = append(out, Range{at, at + b.o.BlockRange})
+		}
+	}
+	return out
+}
+
 // block is the block that holds the range which starts at from, or nil.
 func (b *Buckets) block(from int64) *tsdb.Block {
 	b.mu.RLock()

@@ -54,6 +54,8 @@ type Driver struct {
 	claimed atomic.Int64
 	m       *metrics
 	failing bool // the last cycle failed; Run's own
+	// lostHours are to be merged again by the next cycle.
+	lostHours []span
 }
 
 // New opens the journal and has the store tell of late samples from here on.
@@ -70,10 +72,36 @@ func New(c Config) (*Driver, error) {
 		folder: fold.NewFolder(c.Fine.Resolution()), merger: fold.NewFolder(c.Coarse.Resolution()),
 	}
 	d.claimed.Store(c.Fine.Watermark())
+	if err := d.markHoles(); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
 	d.m = newMetrics(c.Registerer, d.pending)
 	c.Raw.OnLate(c.Fine.Resolution(), d.claimed.Load, d.markLate)
 	d.allowDelete()
 	return d, nil
+}
+
+// markHoles marks the windows that no block holds though raw samples reach back to
+// them, and notes the hours that are missing: a block that was lost or set aside
+// is made again, and its raw samples stay until it is. Where nothing was ever
+// there, folding it again finds nothing.
+func (d *Driver) markHoles() error {
+	if d.Raw.MaxTime() == math.MinInt64 || d.Fine.Watermark() == math.MinInt64 {
+		return nil
+	}
+	var windows []int64
+	oldest := fold.Window(d.Raw.MinTime(), d.Fine.Resolution())
+	for _, r := range d.Fine.Holes(oldest, d.Fine.Durable()) {
+		for w := max(r.From, oldest); w < r.To; w += d.Fine.Resolution() {
+			windows = append(windows, w)
+		}
+	}
+	if d.Coarse.Watermark() != math.MinInt64 && d.Fine.MinTime() != math.MaxInt64 {
+		for _, r := range d.Coarse.Holes(d.Fine.MinTime(), d.Coarse.Durable()) {
+			d.lostHours = append(d.lostHours, span{r.From, r.To})
+		}
+	}
+	return d.journal.mark(windows)
 }
 
 func (d *Driver) markLate(windows []int64) error {
@@ -126,9 +154,10 @@ func (d *Driver) Cycle(ctx context.Context) error {
 	if err := d.foldClosed(ctx); err != nil {
 		return errors.Join(lateErr, err)
 	}
-	if err := d.mergeHours(ctx, append(changed, again...)); err != nil {
+	if err := d.mergeHours(ctx, slices.Concat(changed, again, d.lostHours)); err != nil {
 		return errors.Join(lateErr, err)
 	}
+	d.lostHours = nil
 	if err := d.journal.done(late); err != nil {
 		return errors.Join(lateErr, err)
 	}

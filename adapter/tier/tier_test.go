@@ -523,3 +523,45 @@ func TestDamagedRawBlock(t *testing.T) {
 		t.Errorf("%d raw blocks set aside, want 1: %v", len(aside), err)
 	}
 }
+
+// A block that is found damaged at a start is made again from raw samples, and
+// they are not deleted before it is.
+func TestLostBlockIsMadeAgain(t *testing.T) {
+	b := newBench(t)
+	m := model{}
+	l := labels.FromStrings("__name__", "m")
+	for i := range int64(26 * 60) {
+		s := sample{epoch + i*minute, float64(i % 13)}
+		b.push(l, s)
+		m.add(l, s)
+	}
+	b.now = epoch + 26*hour + minute
+	b.cycle()
+	b.check(m, "whole")
+	blocks := b.fine.Blocks()
+	day := b.coarse.Blocks()[0]
+	b.close()
+	for _, f := range []string{
+		filepath.Join(b.dir, "5m", blocks[0].ULID, "index"), filepath.Join(b.dir, "5m", blocks[4].ULID, "meta.json"),
+		filepath.Join(b.dir, "1h", day.ULID, "index"),
+	} {
+		if err := os.Truncate(f, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.open()
+	g := &gate{Raw: b.raw}
+	b.d.Raw = g
+	b.d.allowDelete()
+	if g.allowed > blocks[0].MinTime {
+		t.Errorf("raw samples may go before %d h, though no block holds them", (g.allowed-epoch)/hour)
+	}
+	b.cycle()
+	b.check(m, "made again")
+	if p := b.d.pending(); p != 0 {
+		t.Errorf("%v windows pending", p)
+	}
+	b.reopen()
+	b.cycle()
+	b.check(m, "reopened")
+}
