@@ -18,6 +18,8 @@ var foreignNames = map[string]string{
 	"collector.diskstats.ignored-devices":       "diskstats.device-exclude",
 	"collector.filesystem.ignored-mount-points": "filesystem.mount-points-exclude",
 	"collector.filesystem.ignored-fs-types":     "filesystem.fs-types-exclude",
+	"collector.qdisk.device-include":            "qdisc.device-include",
+	"collector.qdisk.device-exclude":            "qdisc.device-exclude",
 }
 
 // foreignPart are sources that node_exporter has under another name, or as a part of
@@ -38,10 +40,13 @@ var (
 	foreignSwitches = []string{
 		"collector.arp.netlink", "collector.netdev.netlink", "collector.netclass.netlink", "collector.netclass.ignore-invalid-speed",
 		"collector.cpu.guest", "collector.cpu.info", "collector.stat.softirq", "collector.interrupts.include-zeros",
+		"collector.perf.disable-hardware-profilers", "collector.perf.disable-software-profilers", "collector.perf.disable-cache-profilers",
 		"web.disable-exporter-metrics",
 	}
 	foreignValues = []string{
-		"collector.filesystem.mount-timeout", "collector.filesystem.stat-workers", "runtime.gomaxprocs", "web.max-requests",
+		"collector.filesystem.mount-timeout", "collector.filesystem.stat-workers",
+		"collector.perf.cpus", "collector.perf.tracepoint", "collector.perf.hardware-profilers", "collector.perf.software-profilers",
+		"collector.perf.cache-profilers", "runtime.gomaxprocs", "web.max-requests",
 	}
 )
 
