@@ -101,6 +101,10 @@ func (a *API) edge(next http.Handler) http.Handler {
 			a.fail(w, r, http.StatusBadRequest, "bad_data", "error parsing form values: "+err.Error())
 			return
 		}
+		if err := refuseText(r.Form); err != nil {
+			a.fail(w, r, http.StatusBadRequest, "bad_data", err.Error())
+			return
+		}
 		opts, err := parseOptions(r, a.queryable)
 		if err != nil {
 			a.fail(w, r, http.StatusBadRequest, "bad_data", err.Error())

@@ -78,6 +78,10 @@ func (e *Engine) plan(p *planned, qry promql.Query) (promql.Query, error) {
 		qry.Close()
 		return nil, err
 	}
+	if err := e.refuseSteps(stmt); err != nil {
+		qry.Close()
+		return nil, err
+	}
 	e.rewrite(p, stmt)
 	return &query{Query: qry, p: p}, nil
 }
