@@ -2,7 +2,6 @@ package collectors
 
 import (
 	"bytes"
-	"os"
 )
 
 // onlineCPUs maps the n-th row of a file that has one row for each CPU that is
@@ -22,7 +21,7 @@ func (o *onlineCPUs) expect(rows int) {
 	}
 	o.rows = rows
 	o.ids = o.ids[:0]
-	list, err := os.ReadFile(o.path)
+	list, err := ReadFile(o.path)
 	if err != nil {
 		return
 	}

@@ -3,7 +3,6 @@ package collectors
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -187,7 +186,7 @@ func (s *diskstats) infoLabels(name string, num [2]uint64, u map[string]string) 
 	rotational := "0"
 	// A slash in a name is an exclamation mark in sysfs.
 	dir := string(bytes.ReplaceAll([]byte(name), []byte{'/'}, []byte{'!'}))
-	if b, err := os.ReadFile(filepath.Join(s.block, dir, "queue/rotational")); err == nil && string(trim(b)) == "1" {
+	if b, err := ReadFile(filepath.Join(s.block, dir, "queue/rotational")); err == nil && string(trim(b)) == "1" {
 		rotational = "1"
 	}
 	return []Label{

@@ -2,7 +2,6 @@ package collectors
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -169,7 +168,7 @@ func hwmonChips(dir string, names []string) []hwmonChip {
 	places, drivers := map[string]int{}, map[string]int{}
 	for _, name := range names {
 		c := hwmonChip{dir: filepath.Join(dir, name)}
-		if text, err := os.ReadFile(filepath.Join(c.dir, "name")); err == nil {
+		if text, err := ReadFile(filepath.Join(c.dir, "name")); err == nil {
 			c.human = cleanName(string(text))
 		}
 		c.label = firstOf(hwmonPlace(c.dir), c.human, cleanName(name))

@@ -130,7 +130,7 @@ func hostSysfs(env Env) error {
 		if _, ok := before[e.Name()]; !ok {
 			return errContainerSysfs
 		}
-		text, err := os.ReadFile(filepath.Join(env.Sysfs, "class/net", e.Name(), "statistics/rx_bytes"))
+		text, err := ReadFile(filepath.Join(env.Sysfs, "class/net", e.Name(), "statistics/rx_bytes"))
 		if v, ok := parseValue(text); err == nil && ok {
 			inSysfs[e.Name()] = uint64(v)
 		}
@@ -149,7 +149,7 @@ func hostSysfs(env Env) error {
 
 // received is how many bytes each interface of a net/dev received.
 func received(path string) (map[string]uint64, error) {
-	text, err := os.ReadFile(path)
+	text, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package collectors
 import (
 	"bytes"
 	"math"
-	"os"
 	"path/filepath"
 )
 
@@ -60,7 +59,7 @@ type ownCgroup struct {
 // under root.
 func openOwnCgroup(selfDir, root string) *ownCgroup {
 	s := &ownCgroup{}
-	text, _ := os.ReadFile(filepath.Join(selfDir, "cgroup"))
+	text, _ := ReadFile(filepath.Join(selfDir, "cgroup"))
 	for i := range ownCgroupFiles {
 		f := &ownCgroupFiles[i]
 		if s.files[f.metric] != nil {

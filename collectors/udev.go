@@ -3,7 +3,6 @@ package collectors
 import (
 	"bytes"
 	"math"
-	"os"
 	"strconv"
 )
 
@@ -84,7 +83,7 @@ func (d *diskUdev) clear(out *Out) {
 
 // readUdev reads the properties of a udev record; none where there is no record.
 func readUdev(path string) map[string]string {
-	text, err := os.ReadFile(path)
+	text, err := ReadFile(path)
 	if err != nil {
 		return nil
 	}

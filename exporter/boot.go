@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -44,7 +43,7 @@ func counterStarts(env collectors.Env, specs []collectors.Spec, wall int64) func
 
 // bootTime is the btime of a /proc/stat, in Unix seconds.
 func bootTime(file string) (int64, bool) {
-	b, err := os.ReadFile(file)
+	b, err := collectors.ReadFile(file)
 	if err != nil {
 		return 0, false
 	}
