@@ -89,7 +89,8 @@ func ownCgroupDirs(text []byte, root, controller string) []string {
 		if !ok {
 			continue
 		}
-		p := string(path)
+		// A process outside of the group that it sees as the root is told "/..".
+		p := filepath.Join("/", string(path))
 		switch {
 		case controller == "" && len(names) == 0:
 			return []string{filepath.Join(root, p), filepath.Join(root, "unified", p), root}
