@@ -158,9 +158,14 @@ func (p *bucketPart) each(hi int64, f func(b *bucket, res int64)) {
 
 // readBuckets reads the columns of a stretch, which hold the aggregates aggs, into
 // dst, and counts their samples. The first column says which buckets there are.
-func readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int64) (out []bucket, n int, err error) {
+func (q *Queryable) readBuckets(dst []bucket, aggs []store.Agg, cols []storage.Series, res int64) (out []bucket, n int, err error) {
 	out = dst[:0]
-	var it chunkenc.Iterator
+	it := q.iterator()
+	defer func() {
+		if it != nil {
+			q.iterators.Put(it)
+		}
+	}()
 	for c, series := range cols {
 		if series == nil {
 			continue

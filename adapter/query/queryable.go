@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/ticktier/ticktier/adapter/store"
@@ -24,6 +25,13 @@ type Queryable struct {
 	maxSeries  int
 	maxBytes   int64
 	reads      readMetrics
+	iterators  sync.Pool // of chunkenc.Iterator, whose room the next series uses
+}
+
+// iterator takes an iterator to use again, nil where there is none.
+func (q *Queryable) iterator() chunkenc.Iterator {
+	it, _ := q.iterators.Get().(chunkenc.Iterator)
+	return it
 }
 
 var _ storage.SampleAndChunkQueryable = &Queryable{}

@@ -78,7 +78,7 @@ func (s *plannedSeries) bucketIterator(cols []storage.Series, st stretch, i int)
 // bucketSamples also says how many samples were read for them.
 func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int64) (list []sample, n int, err error) {
 	if len(s.sel.cols) > 1 {
-		bs, n, err := readBuckets(nil, s.sel.cols, cols, res)
+		bs, n, err := s.plan.q.readBuckets(nil, s.sel.cols, cols, res)
 		if err != nil {
 			return nil, n, err
 		}
@@ -96,7 +96,7 @@ func (s *plannedSeries) bucketSamples(cols []storage.Series, st stretch, res int
 		}
 		return spread(s.firsts(bs, st, res), s.sel, res), n, nil
 	}
-	points, err := readColumn(cols[0], res)
+	points, err := s.plan.q.readColumn(cols[0], st, res)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -112,12 +112,16 @@ type sample struct {
 	v float64
 }
 
+// maxRoom is how many samples are made room for before there is one.
+const maxRoom = 4096
+
 // readColumn reads one aggregate: the first sample of every bucket, at the start
 // of its window, and staleness markers, which stand at the start of the window
 // after the one that they end.
-func readColumn(s storage.Series, res int64) ([]sample, error) {
-	var out []sample
-	it := s.Iterator(nil)
+func (q *Queryable) readColumn(s storage.Series, st stretch, res int64) ([]sample, error) {
+	out := make([]sample, 0, min((st.to-st.from)/res+8, maxRoom))
+	it := s.Iterator(q.iterator())
+	defer q.iterators.Put(it)
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue
@@ -134,7 +138,7 @@ func readColumn(s storage.Series, res int64) ([]sample, error) {
 // for the evaluation times within its window, and for those that follow within the
 // look-back unless the series ended.
 func instants(points []sample, s *selector, st stretch, res int64) []sample {
-	out := make([]sample, 0, len(points)+8)
+	out := make([]sample, 0, len(points)+8+int(min(s.grid.n(), maxRoom)))
 	for _, p := range points {
 		if value.IsStaleNaN(p.v) {
 			out = endAt(out, min(p.t, st.to-1), p.v)

@@ -21,7 +21,7 @@ func (s *plannedSeries) estimateSums(bs []bucket, st stretch, res int64) error {
 	if err != nil || col == nil {
 		return err
 	}
-	ends, _, err := readBuckets(nil, []store.Agg{store.Counter}, []storage.Series{col}, res)
+	ends, _, err := s.plan.q.readBuckets(nil, []store.Agg{store.Counter}, []storage.Series{col}, res)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func newWindows(s *plannedSeries, reuse chunkenc.Iterator) *windows {
 			continue
 		}
 		res := s.plan.srcs[st.src].res
-		bs, n, err := readBuckets(old.buffer(i), s.sel.cols, cols, res)
+		bs, n, err := s.plan.q.readBuckets(old.buffer(i), s.sel.cols, cols, res)
 		s.tally.samples(i, n)
 		if err == nil && slices.Contains(s.sel.cols, store.Sum) {
 			err = s.estimateSums(bs, st, res)

@@ -40,8 +40,9 @@ const (
 	colSum
 	colMin
 	colMax
-	colEnds    // first and last samples
+	colEnds    // first and last samples, with their times
 	colSpecial // resets and ends of series
+	colLast    // the value of the last sample; colEnds has it too
 	colAll     = colCount | colSum | colMin | colMax | colEnds | colSpecial
 )
 
@@ -225,9 +226,23 @@ func cutSub(b []byte) (sub, rest []byte, err error) {
 	return b[:l+1], b[l+1:], nil
 }
 
+// decoder decodes one chunk after the other and keeps what it needs for that. It is
+// for one goroutine at a time.
+type decoder struct {
+	chunk                chunkenc.XORChunk
+	it                   chunkenc.Iterator
+	times, firsts, lasts []int64
+	totals               []float64
+}
+
 // decode appends the chunk's buckets to dst, the wanted columns filled in. The
 // start of each window, the count and what is lacking are always there.
 func (c *aggrChunk) decode(dst []fold.Bucket, res int64, want columns) ([]fold.Bucket, error) {
+	return new(decoder).decode(c, dst, res, want)
+}
+
+// decode is the chunk's decode.
+func (d *decoder) decode(c *aggrChunk, dst []fold.Bucket, res int64, want columns) ([]fold.Bucket, error) {
 	var sub [subs][]byte
 	rest := c.b
 	var err error
@@ -241,16 +256,16 @@ func (c *aggrChunk) decode(dst []fold.Bucket, res int64, want columns) ([]fold.B
 	}
 	flags := rest[1]
 	base := len(dst)
-	if dst, err = decodeStarts(dst, sub[subCount], res, lacks(flags)); err != nil {
+	if dst, err = d.decodeStarts(dst, sub[subCount], res, lacks(flags)); err != nil {
 		return dst[:base], err
 	}
-	if err := decodeColumns(dst[base:], sub, flags, want, rest[2:], res); err != nil {
+	if err := d.decodeColumns(dst[base:], sub, flags, want, rest[2:], res); err != nil {
 		return dst[:base], err
 	}
 	return dst, nil
 }
 
-func decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns, ext []byte, res int64) error {
+func (d *decoder) decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns, ext []byte, res int64) error {
 	for _, col := range [...]struct {
 		want columns
 		sub  int
@@ -263,22 +278,25 @@ func decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns,
 		if want&col.want == 0 || flags&absent[col.sub] != 0 {
 			continue
 		}
-		if err := decodeColumn(bs, sub[col.sub], col.set); err != nil {
+		if err := d.decodeColumn(bs, sub[col.sub], col.set); err != nil {
 			return err
 		}
 	}
 	if flags&extNoSum != 0 && want&colSum != 0 {
-		want |= colEnds // a counter's value is its last
+		want |= colLast // a counter's value is its last
 	}
 	derive := flags&extNoMinMax != 0 && want&(colMin|colMax) != 0
-	if !derive && want&(colEnds|colSpecial) == 0 {
+	if !derive && want&(colEnds|colSpecial|colLast) == 0 {
 		return nil
 	}
 	rest, err := decodeSpecial(bs, ext)
-	if err != nil || !derive && want&colEnds == 0 {
+	if err != nil || !derive && want&(colEnds|colLast) == 0 {
 		return err
 	}
-	if err := decodeEnds(bs, rest, sub[subCounter], flags, res); err != nil || !derive {
+	if !derive && want&colEnds == 0 {
+		return d.decodeLast(bs, rest, sub[subCounter], flags)
+	}
+	if err := d.decodeEnds(bs, rest, sub[subCounter], flags, res); err != nil || !derive {
 		return err
 	}
 	for i := range bs {
@@ -288,20 +306,19 @@ func decodeColumns(bs []fold.Bucket, sub [subs][]byte, flags byte, want columns,
 	return err
 }
 
-// xor makes an iterator over a sub-chunk with its encoding byte.
-func xor(sub []byte) (chunkenc.Iterator, error) {
+// xor makes an iterator over a sub-chunk with its encoding byte. The one before is
+// done with.
+func (d *decoder) xor(sub []byte) (chunkenc.Iterator, error) {
 	if len(sub) < 3 || chunkenc.Encoding(sub[0]) != chunkenc.EncXOR {
 		return nil, fmt.Errorf("%w: a sub-chunk is missing or not of floats", errAggr)
 	}
-	c, err := chunkenc.FromData(chunkenc.EncXOR, sub[1:])
-	if err != nil {
-		return nil, err
-	}
-	return c.Iterator(nil), nil
+	d.chunk.Reset(sub[1:])
+	d.it = d.chunk.Iterator(d.it)
+	return d.it, nil
 }
 
-func decodeStarts(dst []fold.Bucket, sub []byte, res int64, lacks fold.Parts) ([]fold.Bucket, error) {
-	it, err := xor(sub)
+func (d *decoder) decodeStarts(dst []fold.Bucket, sub []byte, res int64, lacks fold.Parts) ([]fold.Bucket, error) {
+	it, err := d.xor(sub)
 	if err != nil {
 		return dst, err
 	}
@@ -315,8 +332,8 @@ func decodeStarts(dst []fold.Bucket, sub []byte, res int64, lacks fold.Parts) ([
 	return dst, it.Err()
 }
 
-func decodeColumn(bs []fold.Bucket, sub []byte, set func(*fold.Bucket, float64)) error {
-	it, err := xor(sub)
+func (d *decoder) decodeColumn(bs []fold.Bucket, sub []byte, set func(*fold.Bucket, float64)) error {
+	it, err := d.xor(sub)
 	if err != nil {
 		return err
 	}

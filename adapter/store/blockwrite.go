@@ -208,6 +208,7 @@ func readBlock(b *tsdb.Block, res int64, want columns, yield func(labels.Labels,
 		lb    labels.ScratchBuilder
 		metas []chunks.Meta
 		bs    []fold.Bucket
+		dec   decoder
 	)
 	for p.Next() {
 		if err := ir.Series(p.At(), &lb, &metas); err != nil {
@@ -215,7 +216,7 @@ func readBlock(b *tsdb.Block, res int64, want columns, yield func(labels.Labels,
 		}
 		bs = bs[:0]
 		for _, m := range metas {
-			if bs, err = decodeMeta(cr, m, bs, res, want); err != nil {
+			if bs, err = decodeMeta(&dec, cr, m, bs, res, want); err != nil {
 				return fmt.Errorf("read %s in block %s: %w", lb.Labels(), b.Meta().ULID, err)
 			}
 		}
@@ -227,7 +228,7 @@ func readBlock(b *tsdb.Block, res int64, want columns, yield func(labels.Labels,
 }
 
 // decodeMeta appends the buckets of one chunk.
-func decodeMeta(cr tsdb.ChunkReader, m chunks.Meta, dst []fold.Bucket, res int64, want columns) ([]fold.Bucket, error) {
+func decodeMeta(d *decoder, cr tsdb.ChunkReader, m chunks.Meta, dst []fold.Bucket, res int64, want columns) ([]fold.Bucket, error) {
 	c, _, err := cr.ChunkOrIterable(m)
 	if err != nil {
 		return dst, err
@@ -236,5 +237,5 @@ func decodeMeta(cr tsdb.ChunkReader, m chunks.Meta, dst []fold.Bucket, res int64
 	if !ok {
 		return dst, errAggr
 	}
-	return ac.decode(dst, res, want)
+	return d.decode(ac, dst, res, want)
 }

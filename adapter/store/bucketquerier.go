@@ -248,23 +248,25 @@ func (s *bucketSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if !ok {
 		si = &sampleIterator{}
 	}
-	si.reset(s.samples())
+	si.reset(s.samples(si))
 	return si
 }
 
-func (s *bucketSeries) samples() (out samples, err error) {
+// samples reads the series, in the room that si has for it.
+func (s *bucketSeries) samples(si *sampleIterator) (_ samples, err error) {
 	o := s.q.b.o
 	sm := sampler{agg: s.q.agg, res: o.Resolution, fill: s.q.fill}
 	if sm.agg == Value && o.Counter != nil {
 		sm.counter = o.Counter(s.lset.Get(model.MetricNameLabel))
 	}
-	var bs []fold.Bucket
+	out := samples{si.room.ts[:0], si.room.vs[:0]}
+	defer func() { si.room = out }()
 	for _, c := range s.chks {
-		if bs, err = decodeMeta(c.cr, c.meta, bs[:0], o.Resolution, sm.columns()); err != nil {
+		if si.bs, err = decodeMeta(&si.dec, c.cr, c.meta, si.bs[:0], o.Resolution, sm.columns()); err != nil {
 			s.q.b.suspect(c.blk)
 			return samples{}, fmt.Errorf("block %s of tier %s: %w", c.blk.Meta().ULID, s.q.b.Name(), err)
 		}
-		bs := between(bs, s.q.windowFrom(), s.q.windowTo())
+		bs := between(si.bs, s.q.windowFrom(), s.q.windowTo())
 		for i := range bs {
 			sm.add(&out, &bs[i])
 		}
@@ -275,8 +277,9 @@ func (s *bucketSeries) samples() (out samples, err error) {
 	if sm.agg == Value {
 		out.settle()
 	}
-	out.clip(s.q.mint, s.q.maxt)
-	return out, nil
+	clipped := out
+	clipped.clip(s.q.mint, s.q.maxt)
+	return clipped, nil
 }
 
 // bucketSet implements storage.SeriesSet.

@@ -16,6 +16,11 @@ const (
 	maxPlaces   = 6
 )
 
+var (
+	errInts   = fmt.Errorf("%w: column of integers", errAggr)
+	errFloats = fmt.Errorf("%w: column of floats", errAggr)
+)
+
 // maxScaled bounds scaled values: larger integers have no exact float.
 const maxScaled = 1 << 53
 
@@ -45,13 +50,12 @@ func appendInts(dst []byte, vs []int64) []byte {
 
 // cutInts reads n integers into dst, which it reuses, and returns what follows.
 func cutInts(dst []int64, b []byte, n int) ([]int64, []byte, error) {
-	bad := fmt.Errorf("%w: column of integers", errAggr)
 	dst = dst[:0]
 	prev := int64(0)
 	for len(dst) < n {
 		d, k := binary.Varint(b)
 		if k < 1 {
-			return dst, nil, bad
+			return dst, nil, errInts
 		}
 		b = b[k:]
 		prev += d
@@ -61,7 +65,7 @@ func cutInts(dst []int64, b []byte, n int) ([]int64, []byte, error) {
 		}
 		run, k := binary.Uvarint(b)
 		if k < 1 || run > uint64(n-len(dst)) {
-			return dst, nil, bad
+			return dst, nil, errInts
 		}
 		b = b[k:]
 		for range run {
@@ -69,6 +73,26 @@ func cutInts(dst []int64, b []byte, n int) ([]int64, []byte, error) {
 		}
 	}
 	return dst, b, nil
+}
+
+// skipInts returns what follows n integers.
+func skipInts(b []byte, n int) ([]byte, error) {
+	for n > 0 {
+		d, k := binary.Varint(b)
+		if k < 1 {
+			return nil, errInts
+		}
+		b = b[k:]
+		if n--; d != 0 {
+			continue
+		}
+		run, k := binary.Uvarint(b)
+		if k < 1 || run > uint64(n) {
+			return nil, errInts
+		}
+		b, n = b[k:], n-int(run)
+	}
+	return b, nil
 }
 
 // places is the least number of decimal places with which every value can be
@@ -135,9 +159,8 @@ type floatColumn struct {
 
 // cutFloats prepares to read n values; rest is what follows the column.
 func cutFloats(b []byte, n int, scratch []int64) (c floatColumn, rest []byte, err error) {
-	bad := fmt.Errorf("%w: column of floats", errAggr)
 	if len(b) == 0 || b[0] > formDecimal+maxPlaces {
-		return c, nil, bad
+		return c, nil, errFloats
 	}
 	form := int(b[0])
 	b = b[1:]
@@ -148,14 +171,14 @@ func cutFloats(b []byte, n int, scratch []int64) (c floatColumn, rest []byte, er
 	}
 	l, k := binary.Uvarint(b)
 	if k < 1 || l > uint64(len(b)-k) || l < 2 {
-		return c, nil, bad
+		return c, nil, errFloats
 	}
 	chk, err := chunkenc.FromData(chunkenc.EncXOR, slices.Clip(b[k:k+int(l)]))
 	if err != nil {
 		return c, nil, err
 	}
 	if chk.NumSamples() != n {
-		return c, nil, bad
+		return c, nil, errFloats
 	}
 	c.it = chk.Iterator(nil)
 	return c, b[k+int(l):], nil

@@ -54,34 +54,34 @@ func guessLast(totals []float64, i int, prev float64) float64 {
 }
 
 // decodeEnds sets the first and last samples.
-func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) error {
+func (d *decoder) decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) (err error) {
 	n := len(bs)
-	ints, b, err := cutInts(nil, b, n)
-	if err != nil {
+	if d.times, b, err = cutInts(d.times, b, n); err != nil {
 		return err
 	}
-	for i, d := range ints {
-		bs[i].LastT = bs[i].Start + res - 1 - d
+	for i, t := range d.times {
+		bs[i].LastT = bs[i].Start + res - 1 - t
 	}
 	if flags&extNoCounter != 0 {
-		return decodeLasts(bs, b)
+		return d.decodeLasts(bs, b)
 	}
-	if ints, b, err = cutInts(ints, b, n); err != nil {
+	if d.times, b, err = cutInts(d.times, b, n); err != nil {
 		return err
 	}
-	for i, d := range ints {
-		bs[i].FirstT = bs[i].Start + d
+	for i, t := range d.times {
+		bs[i].FirstT = bs[i].Start + t
 	}
-	firsts, b, err := cutFloats(b, n, nil)
+	firsts, b, err := cutFloats(b, n, d.firsts)
 	if err != nil {
 		return err
 	}
-	lasts, _, err := cutFloats(b, n, ints)
+	d.firsts = firsts.ints
+	lasts, _, err := cutFloats(b, n, d.lasts)
 	if err != nil {
 		return err
 	}
-	totals, err := decodeTotals(counter, n)
-	if err != nil {
+	d.lasts = lasts.ints
+	if err := d.decodeTotals(counter, n); err != nil {
 		return err
 	}
 	prev := 0.0
@@ -89,7 +89,42 @@ func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) erro
 		if bs[i].First, err = firsts.next(prev); err != nil {
 			return err
 		}
-		if bs[i].Last, err = lasts.next(guessLast(totals, i, prev)); err != nil {
+		if bs[i].Last, err = lasts.next(guessLast(d.totals, i, prev)); err != nil {
+			return err
+		}
+		prev = bs[i].Last
+	}
+	return nil
+}
+
+// decodeLast sets the values of the last samples, and nothing else.
+func (d *decoder) decodeLast(bs []fold.Bucket, b, counter []byte, flags byte) (err error) {
+	n := len(bs)
+	if b, err = skipInts(b, n); err != nil {
+		return err
+	}
+	if flags&extNoCounter != 0 {
+		return d.decodeLasts(bs, b)
+	}
+	if b, err = skipInts(b, n); err != nil {
+		return err
+	}
+	firsts, b, err := cutFloats(b, n, d.firsts)
+	if err != nil {
+		return err
+	}
+	d.firsts = firsts.ints
+	lasts, _, err := cutFloats(b, n, d.lasts)
+	if err != nil {
+		return err
+	}
+	d.lasts = lasts.ints
+	if err := d.decodeTotals(counter, n); err != nil {
+		return err
+	}
+	prev := 0.0
+	for i := range bs {
+		if bs[i].Last, err = lasts.next(guessLast(d.totals, i, prev)); err != nil {
 			return err
 		}
 		prev = bs[i].Last
@@ -98,11 +133,12 @@ func decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, res int64) erro
 }
 
 // decodeLasts sets the last samples of a gauge.
-func decodeLasts(bs []fold.Bucket, b []byte) error {
-	lasts, _, err := cutFloats(b, len(bs), nil)
+func (d *decoder) decodeLasts(bs []fold.Bucket, b []byte) error {
+	lasts, _, err := cutFloats(b, len(bs), d.lasts)
 	if err != nil {
 		return err
 	}
+	d.lasts = lasts.ints
 	prev := 0.0
 	for i := range bs {
 		if bs[i].Last, err = lasts.next(prev); err != nil {
@@ -114,22 +150,22 @@ func decodeLasts(bs []fold.Bucket, b []byte) error {
 }
 
 // decodeTotals reads the running totals out of the counter sub-chunk.
-func decodeTotals(sub []byte, n int) ([]float64, error) {
-	it, err := xor(sub)
+func (d *decoder) decodeTotals(sub []byte, n int) error {
+	it, err := d.xor(sub)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]float64, 0, n)
+	d.totals = d.totals[:0]
 	for i := 0; i <= n && it.Next() == chunkenc.ValFloat; i++ {
 		if i > 0 {
 			_, v := it.At()
-			out = append(out, v)
+			d.totals = append(d.totals, v)
 		}
 	}
-	if it.Err() == nil && len(out) < n {
-		return nil, fmt.Errorf("%w: %d of %d buckets in the counter", errAggr, len(out), n)
+	if it.Err() == nil && len(d.totals) < n {
+		return fmt.Errorf("%w: %d of %d buckets in the counter", errAggr, len(d.totals), n)
 	}
-	return out, it.Err()
+	return it.Err()
 }
 
 // Flags of a bucket in the list of special ones.
@@ -186,22 +222,23 @@ func appendFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
+var errSpecial = fmt.Errorf("%w: list of special buckets", errAggr)
+
 // decodeSpecial sets what is special about buckets and returns what follows.
 func decodeSpecial(bs []fold.Bucket, b []byte) (rest []byte, err error) {
-	bad := fmt.Errorf("%w: list of special buckets", errAggr)
 	n, k := binary.Uvarint(b)
 	if k < 1 || n > uint64(len(bs)) {
-		return nil, bad
+		return nil, errSpecial
 	}
 	b = b[k:]
 	var at uint64
 	for range n {
 		gap, k := binary.Uvarint(b)
 		if k < 1 || gap >= uint64(len(bs)) || len(b) == k {
-			return nil, bad
+			return nil, errSpecial
 		}
 		if at += gap; at >= uint64(len(bs)) {
-			return nil, bad
+			return nil, errSpecial
 		}
 		f := b[k]
 		b = b[k+1:]
@@ -209,7 +246,7 @@ func decodeSpecial(bs []fold.Bucket, b []byte) (rest []byte, err error) {
 		if f&flagResets != 0 {
 			resets, k := binary.Uvarint(b)
 			if k < 1 || resets > math.MaxUint32 || len(b) < k+8 {
-				return nil, bad
+				return nil, errSpecial
 			}
 			bs[at].Resets = uint32(resets)
 			bs[at].Corr = cutFloat(b[k:])
@@ -217,7 +254,7 @@ func decodeSpecial(bs []fold.Bucket, b []byte) (rest []byte, err error) {
 		}
 		if f&flagMinMax != 0 {
 			if len(b) < 16 {
-				return nil, bad
+				return nil, errSpecial
 			}
 			bs[at].Min, bs[at].Max = cutFloat(b), cutFloat(b[8:])
 			b = b[16:]

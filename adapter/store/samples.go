@@ -45,10 +45,10 @@ func (s sampler) columns() columns {
 	case Resets:
 		return colSpecial
 	case Last:
-		return colEnds
+		return colLast
 	}
 	if s.counter {
-		return colEnds | colSpecial
+		return colLast | colSpecial
 	}
 	return colSum | colSpecial
 }
@@ -171,6 +171,11 @@ type sampleIterator struct {
 	s   samples
 	i   int
 	err error
+
+	// What the next series may use again.
+	room samples
+	bs   []fold.Bucket
+	dec  decoder
 }
 
 var _ chunkenc.Iterator = &sampleIterator{}

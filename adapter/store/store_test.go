@@ -120,7 +120,7 @@ func TestCounterSubChunk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	it, err := xor(sub)
+	it, err := new(decoder).xor(sub)
 	if err != nil {
 		t.Fatal(err)
 	}
