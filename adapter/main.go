@@ -87,11 +87,18 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		return 0
 	}
 	logger := newLogger(errout, cfg)
-	if err := serve(ctx, cfg, logger); err != nil {
-		logger.Error("stopped", "err", err)
-		return exitFailed
+	for {
+		err := serve(ctx, cfg, logger)
+		switch {
+		case err == nil:
+			return 0
+		case errors.Is(err, errReopen):
+			logger.Warn("opening the store again")
+		default:
+			logger.Error("stopped", "err", err)
+			return exitFailed
+		}
 	}
-	return 0
 }
 
 func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {

@@ -63,6 +63,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 			err = errors.Join(err, e)
 		}
 	}()
+	cfg.Listen = ln.Addr().String() // the same again, if the store has to be reopened
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), self.Disk(cfg.DataDir))
 
@@ -81,7 +82,8 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	var g rungroup.Group
-	g.Add(func() error { return waitSignal(ctx, logger) }, func(error) {})
+	addContext(&g, ctx, func(ctx context.Context) error { return waitSignal(ctx, logger) })
+	addContext(&g, ctx, func(ctx context.Context) error { return watchStore(ctx, a.raw, cfg.DataDir, logger) })
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
 	addContext(&g, ctx, a.ruler.Run)

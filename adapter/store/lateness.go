@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,7 @@ import (
 type lateAppender struct {
 	storage.ExemplarAppenderV2
 	late     *lateness
+	torn     *torn
 	from, to int64   // of the window noted last
 	windows  []int64 // noted, in no order
 }
@@ -38,11 +40,19 @@ func (a *lateAppender) note(t int64) {
 	}
 }
 
+var errLateLog = errors.New("a write to the log of late samples failed")
+
 // Commit commits, then marks. Where marking fails the samples are stored, but the
 // sender is told otherwise and sends them again, which marks them again.
 func (a *lateAppender) Commit() error {
+	before := a.torn.failed()
 	if err := a.ExemplarAppenderV2.Commit(); err != nil {
-		return err
+		a.torn.tear(err)
+		return fmt.Errorf("%w: %w", ErrTorn, err)
+	}
+	if a.torn.failed() > before {
+		a.torn.tear(errLateLog)
+		return fmt.Errorf("%w: %w", ErrTorn, errLateLog)
 	}
 	w := a.late.watermark()
 	late := slices.DeleteFunc(a.windows, func(from int64) bool { return from+a.late.res > w })

@@ -43,6 +43,7 @@ type Raw struct {
 	deletable atomic.Int64 // blocks that end at or before it may be deleted
 	late      atomic.Pointer[lateness]
 	readyDB   atomic.Pointer[tsdb.DB]
+	torn      torn
 }
 
 // lateness is who hears of samples that come for windows already folded.
@@ -58,7 +59,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the directory of raw samples: %w", err)
 	}
-	r := &Raw{dir: dir}
+	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}}
 	r.deletable.Store(math.MinInt64)
 	damaged := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
@@ -77,12 +78,16 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(damaged)
 	}
+	var reg prometheus.Registerer = prometheus.NewRegistry()
+	if o.Registerer != nil {
+		reg = o.Registerer
+	}
 	aside, err := setAsideRaw(dir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
 	}
 	damaged.Add(float64(aside))
-	db, err := tsdb.Open(dir, quieter(o.Logger), o.Registerer, opts, nil)
+	db, err := tsdb.Open(dir, quieter(o.Logger), logWatch{reg, &r.torn}, opts, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
 	}
@@ -126,10 +131,13 @@ func (r *Raw) OnLate(res int64, watermark func() int64, mark func(windows []int6
 
 // AppenderV2 implements storage.AppendableV2.
 func (r *Raw) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	if r.torn.isTorn() {
+		return tornAppender{r.Cause()}
+	}
 	app := r.db.AppenderV2(ctx)
 	l := r.late.Load()
 	if e, ok := app.(storage.ExemplarAppenderV2); ok && l != nil {
-		return &lateAppender{ExemplarAppenderV2: e, late: l}
+		return &lateAppender{ExemplarAppenderV2: e, late: l, torn: &r.torn}
 	}
 	return app
 }

@@ -681,3 +681,31 @@ func TestInspectAndVerifyRaw(t *testing.T) {
 		t.Error("a damaged chunk reads without an error")
 	}
 }
+
+// After a failed write to a log nothing is taken, so that nothing is acknowledged
+// that a start would cut off.
+func TestTorn(t *testing.T) {
+	r := openRawTest(t, t.TempDir())
+	r.OnLate(res, func() int64 { return 0 }, func([]int64) error { return nil })
+	if n := len(r.torn.failures); n != 2 {
+		t.Fatalf("%d counters of failed writes found, want those of two logs", n)
+	}
+	l := labels.FromStrings("__name__", "m")
+	app := r.AppenderV2(t.Context())
+	if _, err := app.Append(0, l, 0, 1000*block, 1, nil, nil, storage.AOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Commit(); err != nil || r.Cause() != nil {
+		t.Fatalf("commit: %v, %v", err, r.Cause())
+	}
+	why := errors.New("disk full")
+	r.Refuse(why)
+	<-r.Torn()
+	app = r.AppenderV2(t.Context())
+	if _, err := app.Append(0, l, 0, 1000*block+1, 1, nil, nil, storage.AOptions{}); !errors.Is(err, ErrTorn) || !errors.Is(err, why) {
+		t.Errorf("append: %v", err)
+	}
+	if err := app.Commit(); !errors.Is(err, ErrTorn) {
+		t.Errorf("commit: %v", err)
+	}
+}
