@@ -31,6 +31,7 @@ BENCH    ?= .
 COUNT    ?= 6
 BENCHPKG ?= ./...
 BENCHFLAGS ?=
+QUERYBENCHFLAGS ?= $(BENCHFLAGS)
 LOADFLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -87,13 +88,18 @@ golden: ## rewrite the golden files; review the diff by eye
 	done
 
 .PHONY: bench
-bench: build bench-tick ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT= BENCHFLAGS=)
+bench: build bench-tick bench-query ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT= BENCHFLAGS=)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG)
 
 .PHONY: bench-tick
 bench-tick: build ## what a tick costs, beside the bare reads and node_exporter (BENCHFLAGS=-quick)
 	@$(GO) build -o $(BIN)/ticktier-bench ./e2e/bench
 	@$(BIN)/ticktier-bench -bin '$(BIN)' -json $(BIN)/bench.json $(BENCHFLAGS)
+
+.PHONY: bench-query
+bench-query: build peers ## what a chart costs, beside Prometheus and VictoriaMetrics (QUERYBENCHFLAGS=-quick)
+	@$(GO) build -o $(BIN)/ticktier-querybench ./e2e/querybench
+	@$(BIN)/ticktier-querybench -bin '$(BIN)' $(QUERYBENCHFLAGS)
 
 .PHONY: bench-compare
 bench-compare: ## benchmarks of a commit and of this tree, compared (REF= BENCH= BENCHPKG= COUNT=)

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -82,6 +83,31 @@ func TestCutIsNoReset(t *testing.T) {
 			for at, v := range points {
 				if v > most {
 					t.Fatalf("%s at +%d ms is %v", expr, at-base, v)
+				}
+			}
+		}
+	}
+}
+
+// A range that lies between the last sample of a bucket and the first of the next is no
+// hole: the counter is on a straight line there.
+func TestRateBetweenBuckets(t *testing.T) {
+	t.Parallel()
+	h := history{}
+	steady(h, base+7*second, base+4*hour, 2*minute, 10, "a")
+	a := newTestAPI(t, newRawStore(t, history{}), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 4*hour, counters: true})
+	for expr, want := range map[string]float64{"rate(c_total[20s])": 10, "increase(c_total[20s])": 200, "delta(c_total[20s])": 200} {
+		got := runRange(t, a, context.Background(), expr, base+hour, base+3*hour, 20*second)
+		if len(got) != 1 {
+			t.Fatalf("%s: %d series", expr, len(got))
+		}
+		for _, points := range got {
+			if len(points) != 361 {
+				t.Errorf("%s: %d points, want 361", expr, len(points))
+			}
+			for at, v := range points {
+				if math.Abs(v-want) > 1e-6*want {
+					t.Fatalf("%s at +%d s is %v, want %v", expr, (at-base)/second, v, want)
 				}
 			}
 		}

@@ -166,10 +166,16 @@ func (w *windows) compute(t int64) bool {
 		}
 	}
 	f, ok := tot.answer()
-	if !ok {
-		if f, ok = w.between(lo, t); !ok {
-			return false
+	for _, p := range w.parts {
+		if p.buckets == nil {
+			continue
 		}
+		if v, line := w.alongLine(p.buckets, lo, t); line {
+			f, ok = v, true
+		}
+	}
+	if !ok {
+		return false
 	}
 	if math.IsNaN(f) {
 		f = math.Float64frombits(value.NormalNaN)
@@ -179,30 +185,64 @@ func (w *windows) compute(t int64) bool {
 	return true
 }
 
-// between answers a range that lies between the last sample of a bucket and the first
-// one of the next: on the straight line from one to the other.
-func (w *windows) between(lo, hi int64) (float64, bool) {
-	for _, p := range w.parts {
-		if p.buckets == nil {
-			continue
+// short reports whether ranges are too short for what buckets of res ms resolve.
+func (w *windows) short(res int64) bool {
+	switch w.sel.fn {
+	case "rate", "increase", "delta":
+		return w.sel.rng < 2*res && !w.sel.exactAt(res)
+	}
+	return false
+}
+
+// alongLine answers a short range by what the counter grows on straight lines through
+// the first and the last samples of buckets that follow each other: between two of them
+// too, where a bucket cut to the range says nothing.
+func (w *windows) alongLine(p *bucketPart, lo, hi int64) (float64, bool) {
+	if !w.short(p.res) {
+		return 0, false
+	}
+	counts := w.sel.fn != "delta"
+	var at, to float64 // what had grown at lo and at hi
+	var t0, begun = int64(0), false
+	grown, found := 0.0, false
+	point := func(t int64, by float64) (done bool) {
+		part := func(x int64) float64 { return grown + by*float64(x-t0)/float64(max(t-t0, 1)) }
+		if begun && t0 <= lo && lo <= t {
+			at, found = part(lo), true
 		}
-		bs := p.buckets.bs
-		for i := max(p.buckets.i, 1); i <= p.buckets.i+1 && i < len(bs); i++ {
-			a, b := &bs[i-1], &bs[i]
-			if b.start-a.start != p.buckets.res || a.points == 0 || b.points == 0 || b.lacksFirst() || a.lastT > lo || b.firstT < hi {
-				continue
+		if begun && found && t0 <= hi && hi <= t {
+			to, done = part(hi), true
+		}
+		t0, begun = t, true
+		grown += by
+		return done
+	}
+	for i := max(p.i-1, 0); i < len(p.bs); i++ {
+		b := &p.bs[i]
+		if b.points == 0 || b.lacksFirst() || (i > 0 && begun && p.bs[i-1].start+p.res != b.start && found) {
+			return 0, false
+		}
+		by := 0.0
+		if begun {
+			if by = b.first - p.bs[i-1].last; counts && by < 0 {
+				by = b.first
 			}
-			grown := b.first - a.last
-			if w.sel.fn != "delta" && grown < 0 {
-				grown = b.first
+			if p.bs[i-1].start+p.res != b.start {
+				begun = false
 			}
-			grown *= float64(hi-lo) / float64(b.firstT-a.lastT)
-			switch w.sel.fn {
-			case "increase", "delta":
-				return grown, true
-			case "rate":
-				return grown / float64(hi-lo) * 1000, true
+		}
+		done := point(b.firstT, by)
+		if by = b.last - b.first; counts {
+			by = b.increase()
+		}
+		if done || point(b.lastT, by) {
+			if to -= at; w.sel.fn == "rate" {
+				to /= float64(hi-lo) / 1000
 			}
+			return to, true
+		}
+		if b.firstT > hi {
+			break
 		}
 	}
 	return 0, false
