@@ -18,37 +18,46 @@ type stats struct {
 
 // SelfMetrics are the spool's figures as series of the exporter.
 func (s *Spool) SelfMetrics() []collectors.SelfMetric {
-	metric := func(typ collectors.Type, name, help, unit string, read func() int64, labels ...collectors.Label) collectors.SelfMetric {
-		return collectors.SelfMetric{
-			Metric: collectors.Metric{Name: "ticktier_exporter_spool_" + name, Help: help, Unit: unit, Type: typ},
-			Labels: labels,
-			Read:   func() (int64, bool) { return read(), true },
-		}
-	}
 	st := &s.stats
-	gauge, counter := collectors.Gauge, collectors.Counter
-	dropped := func(reason string, v *atomic.Int64) collectors.SelfMetric {
-		return metric(counter, "ticks_dropped_total", "Ticks that were given up before every receiver had them, by reason.", "", v.Load,
-			collectors.Label{Name: "reason", Value: reason})
+	const dropped, droppedHelp = "ticks_dropped_total", "Ticks that were given up before every receiver had them, by reason."
+	table := []struct {
+		name, help, unit, reason string
+		typ                      collectors.Type
+		v                        *atomic.Int64
+	}{
+		{"written_bytes_total", "Bytes written to the spool's disk.", "bytes", "", collectors.Counter, &st.written},
+		{"bytes", "Bytes that the spool holds, quarantine included.", "bytes", "", collectors.Gauge, &st.bytes},
+		{"segments", "Segments that the spool holds.", "", "", collectors.Gauge, &st.segments},
+		{"writable", "Whether the spool's disk takes what is written to it.", "", "", collectors.Gauge, nil},
+		{"ticks_spooled_total", "Ticks written to the spool.", "", "", collectors.Counter, &st.spooled},
+		{dropped, droppedHelp, "", "bytes", collectors.Counter, &st.droppedCap},
+		{dropped, droppedHelp, "", "age", collectors.Counter, &st.droppedAge},
+		{dropped, droppedHelp, "", "disk", collectors.Counter, &st.droppedQ},
+		{dropped, droppedHelp, "", "clock", collectors.Counter, &st.undated},
+		{"quarantined_total", "Damaged files of which something was set aside.", "", "", collectors.Counter, &st.quarantined},
+		{"ticks_quarantined_total", "Ticks in them, as far as it could be told.", "", "", collectors.Counter, &st.quarantinedTicks},
+		{"torn_total", "Segments whose tail was not written to its end, and was cut.", "", "", collectors.Counter, &st.torn},
 	}
-	return []collectors.SelfMetric{
-		metric(counter, "written_bytes_total", "Bytes written to the spool's disk.", "bytes", st.written.Load),
-		metric(gauge, "bytes", "Bytes that the spool holds, quarantine included.", "bytes", st.bytes.Load),
-		metric(gauge, "max_bytes", "Bytes that the spool may hold.", "bytes", func() int64 { return s.cfg.MaxBytes }),
-		metric(gauge, "segments", "Segments that the spool holds.", "", st.segments.Load),
-		metric(gauge, "writable", "Whether the spool's disk takes what is written to it.", "", func() int64 {
-			if st.failing.Load() {
-				return 0
+	out := make([]collectors.SelfMetric, 0, len(table))
+	for i := range table {
+		m := &table[i]
+		read := func() (int64, bool) {
+			if m.v != nil {
+				return m.v.Load(), true
 			}
-			return 1
-		}),
-		metric(counter, "ticks_spooled_total", "Ticks written to the spool.", "", st.spooled.Load),
-		dropped("bytes", &st.droppedCap),
-		dropped("age", &st.droppedAge),
-		dropped("disk", &st.droppedQ),
-		dropped("clock", &st.undated),
-		metric(counter, "quarantined_total", "Damaged files of which something was set aside.", "", st.quarantined.Load),
-		metric(counter, "ticks_quarantined_total", "Ticks in them, as far as it could be told.", "", st.quarantinedTicks.Load),
-		metric(counter, "torn_total", "Segments whose tail was not written to its end, and was cut.", "", st.torn.Load),
+			if st.failing.Load() {
+				return 0, true
+			}
+			return 1, true
+		}
+		var labels []collectors.Label
+		if m.reason != "" {
+			labels = []collectors.Label{{Name: "reason", Value: m.reason}}
+		}
+		out = append(out, collectors.SelfMetric{
+			Metric: collectors.Metric{Name: "ticktier_exporter_spool_" + m.name, Help: m.help, Unit: m.unit, Type: m.typ},
+			Labels: labels, Read: read,
+		})
 	}
+	return out
 }
