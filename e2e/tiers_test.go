@@ -11,8 +11,9 @@ import (
 	"github.com/ticktier/ticktier/e2e/client"
 )
 
-// tierFlags make the adapter take three-day-old samples and fold at once.
-var tierFlags = []string{"--retention.raw=96h", "--out-of-order-window=2h", "--fold.interval=1s", "--fold.lag=1s"}
+// tierFlags make the adapter take three-day-old samples, which its own metrics would
+// make late, and fold at once.
+var tierFlags = []string{"--no-self.store", "--retention.raw=96h", "--out-of-order-window=2h", "--fold.interval=1s", "--fold.lag=1s"}
 
 // lastHour is the end of the last full hour. One that has only just ended does not
 // count: its last window may still be open for samples on their way.
