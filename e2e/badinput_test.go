@@ -133,7 +133,7 @@ func TestTwoAdaptersOneDirectory(t *testing.T) {
 	at := nowMs() / 1000 * 1000
 	kept := one("kept", at, 1)
 	push(t, first.Client, client.V2, kept)
-	refuse(t, exe(t, "adapter"), []string{"--listen=127.0.0.1:0", "--data-dir=" + dir}, "lock", dir)
+	refuse(t, exe(t, "adapter"), []string{"--listen=127.0.0.1:0", "--data-dir=" + dir}, "in use by another process", dir)
 	push(t, first.Client, client.V2, one("kept", at+1000, 2))
 	checkKept(t, first, "kept", 2, at+1000)
 }
