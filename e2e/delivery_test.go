@@ -255,7 +255,7 @@ func TestStopInOutage(t *testing.T) {
 // TestSpoolDiskFull: the spool's disk has no room left in the middle of an outage.
 // What did not fit is counted, all else arrives.
 func TestSpoolDiskFull(t *testing.T) {
-	t.Parallel()
+	// Not in parallel: its mount would show in what others sample.
 	adapter := startAdapter(t, t.TempDir())
 	line := startProxy(t, adapter.addr)
 	disk := t.TempDir()
@@ -310,7 +310,7 @@ func TestSpoolDiskFull(t *testing.T) {
 // TestNetworkCutAndLoss: exporter and adapter on two ends of a cable that is pulled
 // out, and of one that loses packets.
 func TestNetworkCutAndLoss(t *testing.T) {
-	t.Parallel()
+	// Not in parallel: its network card would show in what others sample.
 	n := startCable(t)
 	adapter := startAdapterAt(t, "10.253.9.1:0", t.TempDir())
 	exporter := start(t, program.Config{Name: "exporter", Path: n.ip,
