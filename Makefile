@@ -23,7 +23,7 @@ RUN_EXPORTER_LISTEN ?= :9747
 TESTFLAGS   ?=
 PKG         ?= $$($(GO) list ./... | grep -v '/e2e$$')
 E2E_RUN     ?= .
-E2E_TIMEOUT ?= 15m
+E2E_TIMEOUT ?= 40m
 
 # make fuzz, bench, load; BENCHFLAGS=-quick takes a minute, not a quarter of an hour
 FUZZTIME ?= 30s
@@ -119,7 +119,7 @@ load: build ## the built programs under load, with what they cost (LOADFLAGS=)
 	$(GO) run ./e2e/load -bin '$(BIN)' $(LOADFLAGS)
 
 .PHONY: e2e
-e2e: build peers chromium alertmanager ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
+e2e: build peers chromium alertmanager iproute ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
 	TICKTIER_E2E_BIN='$(abspath $(BIN))' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
 		$(GO) test -count=1 -parallel 2 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
 
@@ -130,6 +130,10 @@ peers: ## Prometheus, promtool, VictoriaMetrics, node_exporter, cached outside t
 .PHONY: chromium
 chromium: ## a browser for e2e: the one that is installed, or Debian's package
 	@sh e2e/chromium.sh
+
+.PHONY: iproute
+iproute: ## ip and tc for e2e: those that are installed, or Debian's package
+	@sh e2e/iproute.sh
 
 .PHONY: alertmanager
 alertmanager: ## a real Alertmanager for e2e: the one that is installed, or Debian's package

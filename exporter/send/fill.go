@@ -44,14 +44,14 @@ func (s *Sender) take(t *frame.Tick) bool {
 		}
 		s.fit()
 	}
-	read := t.Read
+	var read uint64
 	if s.until > 0 && t.Seq >= s.until {
 		s.caughtUp = true
 		if s.edge || t.Seq > s.until {
 			return false
 		}
 		// Series that ended with the hole get their markers; the rest was sent.
-		s.edge, read = true, 0
+		s.edge = true
 	} else if read = s.thin.mask(s.cfg.Every, t.Seq, t.Read); read == 0 && t.Read != 0 {
 		s.held = false
 		return true

@@ -169,7 +169,7 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 // the backlog.
 func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 	l := &s.lanes
-	edge, far := s.edgeFar()
+	_, far := s.edgeFar()
 	if !far && (l.late || !s.backlog()) {
 		return true, nil
 	}
@@ -184,7 +184,7 @@ func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 		l.again = time.Now().Add(orderedFor)
 		return false, nil
 	}
-	if edge, far = s.edgeFar(); far { // asking may have taken long
+	if edge, far := s.edgeFar(); far { // asking may have taken long
 		s.leapTo(edge)
 	}
 	return true, nil

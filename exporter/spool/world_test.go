@@ -64,9 +64,6 @@ type world struct {
 	sealed int // frames given by Sealed
 }
 
-// session makes the id of a run: what it sampled can be told from it.
-func session(n int) string { return fmt.Sprintf("session-%d", n) }
-
 // begin opens dir for a new run.
 func begin(t testing.TB, dir, id string, change func(*Config), receivers ...string) *world {
 	t.Helper()
