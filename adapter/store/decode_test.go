@@ -11,7 +11,7 @@ import (
 // A decoder that has its room takes no more for the next chunk, whatever is wanted.
 func TestDecoderAllocates(t *testing.T) {
 	r := seed(t)
-	bs := buckets(r, 0, 100*res)
+	bs := fold.Settle(buckets(r, 0, 100*res), res)
 	c, err := encodeAggr(bs, res)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestDecodeLast(t *testing.T) {
 	r := seed(t)
 	var d decoder
 	for _, lacks := range []fold.Parts{0, fold.PartSum, fold.PartCounter} {
-		bs := buckets(r, 0, 200*res)
+		bs := fold.Settle(buckets(r, 0, 200*res), res)
 		for i := range bs {
 			bs[i].Drop(lacks)
 		}
