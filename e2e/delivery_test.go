@@ -153,7 +153,8 @@ func testOutageWithKill(t *testing.T, order string) {
 	adapter := startAdapter(t, t.TempDir())
 	line := startProxy(t, adapter.addr)
 	spool := filepath.Join(t.TempDir(), "spool")
-	args := append([]string{"--remote-write.order=" + order, "--spool.dir=" + spool,
+	// Bounded by time too: how many bytes a tick takes depends on how busy the machine is.
+	args := append([]string{"--ring.duration=6s", "--remote-write.order=" + order, "--spool.dir=" + spool,
 		"--remote-write.url=http://" + line.addr + "/api/v1/write"}, tinyRing...)
 	exporter := startExporter(t, args...)
 	start := ticking(t, adapter)
