@@ -44,6 +44,7 @@ type Raw struct {
 	late      atomic.Pointer[lateness]
 	readyDB   atomic.Pointer[tsdb.DB]
 	torn      torn
+	window    int64 // of out-of-order samples, in ms
 }
 
 // lateness is who hears of samples that come for windows already folded.
@@ -59,7 +60,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the directory of raw samples: %w", err)
 	}
-	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}}
+	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}, window: o.OutOfOrderWindow.Milliseconds()}
 	r.deletable.Store(math.MinInt64)
 	damaged := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
@@ -163,7 +164,13 @@ func (r *Raw) MinTime() int64 {
 		t = min(t, b.MinTime())
 	}
 	h := r.db.Head()
-	return min(t, h.MinTime(), h.MinOOOTime())
+	t = min(t, h.MinTime())
+	// After a compaction the TSDB only knows that late samples are not before the
+	// out-of-order window: no sample need be there.
+	if o := h.MinOOOTime(); o > h.MaxTime()-r.window {
+		t = min(t, o)
+	}
+	return t
 }
 
 // MaxTime is the time of the newest sample held, math.MinInt64 where there is

@@ -709,3 +709,28 @@ func TestTorn(t *testing.T) {
 		t.Errorf("commit: %v", err)
 	}
 }
+
+// The oldest time is that of a sample, after a compaction too.
+func TestRawMinTimeAfterCompaction(t *testing.T) {
+	r := openRawTest(t, t.TempDir())
+	l := labels.FromStrings("__name__", "m")
+	first := 1000*block + 60_000
+	app := r.AppenderV2(context.Background())
+	for i := range int64(7 * 60) {
+		if _, err := app.Append(0, l, 0, first+i*60_000, float64(i), nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.db.Blocks()) == 0 {
+		t.Fatal("nothing was compacted")
+	}
+	if got := r.MinTime(); got != first {
+		t.Errorf("oldest time %d min after the first sample", (got-first)/60_000)
+	}
+}
