@@ -25,7 +25,8 @@ PKG         ?= $$($(GO) list ./... | grep -v '/e2e$$')
 E2E_RUN     ?= .
 E2E_TIMEOUT ?= 40m
 
-# make fuzz, bench, load; BENCHFLAGS=-quick takes a minute, not a quarter of an hour
+# make fuzz, bench, load; BENCHFLAGS=-quick takes a minute, not a quarter of an hour; LOADFLAGS=-soak=1h
+# is a soak, -soak=2m its short form
 FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 6

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
+	"runtime"
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/config"
@@ -52,6 +53,10 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 		Metric: collectors.Metric{Name: "ticktier_exporter_ring_span_seconds", Type: gauge, Unit: "seconds", Kind: collectors.Signed, Div: 1e9,
 			Help: "Time between the oldest and the newest tick held."},
 		Read: func() (int64, bool) { s := e.ring.Stats(); return s.LastTime - s.FirstTime, true },
+	})
+	out = append(out, collectors.SelfMetric{
+		Metric: collectors.Metric{Name: "go_goroutines", Type: gauge, Help: "Number of goroutines that currently exist."},
+		Read:   func() (int64, bool) { return int64(runtime.NumGoroutine()), true },
 	})
 	for _, s := range e.senders {
 		out = append(out, s.SelfMetrics()...)

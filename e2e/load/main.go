@@ -30,6 +30,7 @@ type options struct {
 	exporters bool
 	receivers bool
 	devices   int
+	soak      time.Duration
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.BoolVar(&o.exporters, "exporter", true, "run the exporter too")
 	flag.BoolVar(&o.receivers, "receiver", true, "compare receivers")
 	flag.IntVar(&o.devices, "fleet", 200, "devices of the fleet with 7 and with 90 days of history; 0 leaves it out")
+	flag.DurationVar(&o.soak, "soak", 0, "run nothing but an exporter with everything on for so long, 1h for one, and print what it and its adapter hold over the time")
 	flag.Parse()
 	if err := run(context.Background(), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -51,6 +53,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options, out io.Writer) error {
+	if o.soak > 0 {
+		if err := soak(ctx, o, out); err != nil {
+			return fmt.Errorf("soak: %w", err)
+		}
+		return nil
+	}
 	if o.exporters {
 		for _, rate := range o.rates {
 			if err := exporter(ctx, o, rate, out); err != nil {
