@@ -174,6 +174,8 @@ func (c *cli) command(ctx context.Context, name string, out, errout io.Writer) (
 		"seed":    func() error { return c.Seed.run(ctx, out, errout) },
 		"inspect": func() error { return c.Inspect.run(ctx, out) },
 		"verify":  func() error { return c.Verify.run(ctx, out, errout) },
+
+		"rules check <files>": func() error { return c.Rules.Check.run(ctx, out, errout) },
 	}
 	f, ok := verbs[name]
 	if !ok {

@@ -29,6 +29,7 @@ type cli struct {
 	Seed    seedCmd          `cmd:"" help:"Fill an empty data directory with a made-up fleet's history, for measurements and for trying things out."`
 	Inspect inspectCmd       `cmd:"" help:"Show the blocks of a data directory, or what series take by a label."`
 	Verify  verifyCmd        `cmd:"" help:"Read every block of a data directory and say which cannot be."`
+	Rules   rulesCmd         `cmd:"" help:"Questions about rule files."`
 	Version kong.VersionFlag `help:"Show the version and stop."`
 }
 

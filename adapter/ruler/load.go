@@ -85,6 +85,12 @@ func Check(patterns []string) error {
 	return err
 }
 
+// Read returns the groups of the rule files that the patterns name, by file. What is
+// wrong with any of them is an error.
+func Read(patterns []string) (map[string]*rulefmt.RuleGroups, error) {
+	return read(patterns, parser.NewParser(parser.Options{}))
+}
+
 // expand returns the files that match, in order. A pattern may match none; a plain
 // name must exist.
 func expand(patterns []string) (names []string, err error) {

@@ -98,13 +98,13 @@ func TestBadFileAtStart(t *testing.T) {
 		write(t, filepath.Join(w.dir, "good.yml"), testRules)
 		write(t, filepath.Join(w.dir, "bad.yml"), "groups: [{name: a, rules: [{record: y, expr: '('}]}]")
 		c := w.config()
-		c.Files = append(c.Files, filepath.Join(w.dir, "absent.yml"))
+		c.Files = append(c.Files, filepath.Join(w.dir, "absent.yml"), filepath.Join(w.dir, "none*.yml"))
 		r, stop := w.start(c)
 		defer stop()
 		if n := len(r.AlertingRules()); n != 1 {
 			t.Errorf("%d alerts are evaluated, want the one of the good file", n)
 		}
-		for _, part := range []string{"bad.yml", "absent.yml"} {
+		for _, part := range []string{"bad.yml", "absent.yml", "none*.yml"} {
 			if !strings.Contains(w.log.String(), part) {
 				t.Errorf("the log does not name %s:\n%s", part, &w.log)
 			}

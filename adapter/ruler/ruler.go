@@ -129,6 +129,11 @@ func (r *Ruler) apply(set ruleSet) error {
 	}
 	groups, n := set.size()
 	r.cfg.Logger.Info("rules loaded", "files", len(set), "groups", groups, "rules", n)
+	for _, p := range r.cfg.Files {
+		if names, err := expand([]string{p}); err == nil && len(names) == 0 {
+			r.cfg.Logger.Warn("no rule file matches", "pattern", p)
+		}
+	}
 	return nil
 }
 
