@@ -281,27 +281,6 @@ func TestBootTime(t *testing.T) {
 	}
 }
 
-// TestDelivered: the ring is told what all senders have.
-func TestDelivered(t *testing.T) {
-	r, err := ring.New(ring.MinBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := newDelivered(r, 2)
-	d.set(0, 100)
-	d.set(1, 40)
-	for i := range uint64(20000) {
-		r.Append(i, int64(i)*1e8, 1, []int64{int64(i * i * i), int64(i * 7919 * i)}, []uint64{3})
-	}
-	st := r.Stats()
-	if st.EvictedTicks <= 100 {
-		t.Fatalf("only %d ticks were evicted", st.EvictedTicks)
-	}
-	if want := st.EvictedTicks - 40; st.EvictedUndelivered != want {
-		t.Errorf("%d of %d evicted ticks count as undelivered, want %d", st.EvictedUndelivered, st.EvictedTicks, want)
-	}
-}
-
 func TestAuthorizer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write := func(s string) {

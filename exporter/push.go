@@ -5,12 +5,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/config"
-	"github.com/ticktier/ticktier/exporter/ring"
 	"github.com/ticktier/ticktier/exporter/send"
 )
 
@@ -117,29 +115,6 @@ func authorizer(cfg *config.Config) func(http.Header) error {
 		}
 	}
 	return nil
-}
-
-// delivered tells the ring what every sender has delivered.
-type delivered struct {
-	ring    *ring.Ring
-	cursors []atomic.Uint64
-}
-
-func newDelivered(r *ring.Ring, senders int) *delivered {
-	if senders > 0 {
-		r.Delivered(0)
-	}
-	return &delivered{ring: r, cursors: make([]atomic.Uint64, senders)}
-}
-
-// set notes one sender's cursor. Any number may do so at once: each tells the ring
-// a number that all have reached.
-func (d *delivered) set(i int, seq uint64) {
-	d.cursors[i].Store(seq)
-	for j := range d.cursors {
-		seq = min(seq, d.cursors[j].Load())
-	}
-	d.ring.Delivered(seq)
 }
 
 // reportUnsent logs what each sender leaves in the ring.

@@ -41,7 +41,7 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 		{"ring_ticks", "Ticks held.", "", gauge, func(s *ring.Stats) uint64 { return s.Ticks }},
 		{"ring_slots", "Series that a tick has room for.", "", gauge, func(s *ring.Stats) uint64 { return uint64(s.Slots) }},
 		{"ring_ticks_evicted_total", "Ticks that had to make room for newer ones.", "", counter, func(s *ring.Stats) uint64 { return s.EvictedTicks }},
-		{"ring_ticks_evicted_undelivered_total", "Of these, ticks that not every receiver had.", "", counter, func(s *ring.Stats) uint64 { return s.EvictedUndelivered }},
+		{"ring_ticks_evicted_undelivered_total", "Of these, ticks that not every receiver had and no spool took: they are lost.", "", counter, func(s *ring.Stats) uint64 { return s.EvictedUndelivered }},
 		{"ring_ticks_refused_total", "Ticks that were out of order or too large.", "", counter, func(s *ring.Stats) uint64 { return s.Refused }},
 	} {
 		out = append(out, collectors.SelfMetric{

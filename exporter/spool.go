@@ -45,10 +45,12 @@ func openSpool(e *exporter, schema *collectors.Schema, start func(*collectors.Se
 		e.log.Error("spool cannot be used, ticks are kept in memory alone", "err", err)
 		return
 	}
-	e.ring.Evicted = func(ev ring.Eviction) {
+	// What the spool cannot take it counts itself.
+	e.ring.Evicted = func(ev ring.Eviction) bool {
 		if ev.Undelivered > 0 {
 			e.spool.Offer(spoolFrame(ev))
 		}
+		return true
 	}
 }
 
@@ -97,7 +99,7 @@ func (e *exporter) progress(d *delivered, receiver int, p send.Progress) {
 			e.spool.Ahead(receiver, append([][2]uint64{{0, p.Seq}}, p.Ahead...))
 		}
 	}
-	d.set(receiver, p.Seq)
+	d.set(receiver, p)
 }
 
 // addSpool adds the goroutine that writes the spool. It stops when the senders are

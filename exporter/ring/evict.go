@@ -5,7 +5,8 @@ type Eviction struct {
 	// Frame is the sealed frame as it was stored. It is only valid during the
 	// call.
 	Frame []byte
-	// Undelivered is the number of its ticks that were not delivered everywhere.
+	// Undelivered is the number of its ticks that were not delivered everywhere; where
+	// a part of it was and slots were missed, it is an upper bound.
 	Undelivered uint64
 	// Before is the number of ticks since the start that came before it.
 	Before uint64
@@ -37,15 +38,18 @@ type evicted struct {
 func (r *Ring) evict(f *held, b []byte) {
 	var lost Loss
 	if r.delivering {
-		lost = undelivered(f.span, r.delivered)
+		lost = undelivered(f.span, r.delivered, r.ahead)
+	}
+	kept := false
+	if r.Evicted != nil {
+		kept = r.Evicted(Eviction{Frame: b, Undelivered: lost.Ticks, Before: f.before, Span: f.all()})
+	}
+	if !kept {
 		r.evicted.add(lost, lost.FirstSeq == f.firstSeq)
 	}
 	r.evicted.frames++
 	r.evicted.ticks += f.ticks
 	r.evicted.lastSeq = f.lastSeq
-	if r.Evicted != nil {
-		r.Evicted(Eviction{Frame: b, Undelivered: lost.Ticks, Before: f.before, Span: f.all()})
-	}
 }
 
 // all is the whole of a span.
@@ -53,18 +57,37 @@ func (s span) all() Loss {
 	return Loss{Ticks: s.ticks, FirstSeq: s.firstSeq, LastSeq: s.lastSeq, FirstTime: s.firstTime, LastTime: s.lastTime}
 }
 
-// undelivered is the part of a span from tick number from on. Where that is in
-// its midst, the part is reckoned as if no slot had been missed.
-func undelivered(s span, from uint64) Loss {
-	if from > s.lastSeq {
+// undelivered is the part of a span from tick number from on, without what is in
+// ahead. Where that is not all of it, the part is reckoned as if no slot had been
+// missed.
+func undelivered(s span, from uint64, ahead [][2]uint64) Loss {
+	first, last := max(from, s.firstSeq), s.lastSeq
+	missing := last + 1 - min(first, last+1)
+	for _, a := range ahead {
+		lo, hi := max(a[0], first), min(a[1], s.lastSeq+1)
+		if lo >= hi {
+			continue
+		}
+		missing -= min(missing, hi-lo)
+	}
+	if missing == 0 {
 		return Loss{}
 	}
-	l := s.all()
-	if from > s.firstSeq {
-		l.FirstSeq = from
-		l.Ticks = min(s.ticks, s.lastSeq-from+1)
-		share := float64(from-s.firstSeq) / float64(s.lastSeq-s.firstSeq)
-		l.FirstTime += int64(share * float64(s.lastTime-s.firstTime))
+	for _, a := range ahead { // they are in order
+		if a[0] <= first && first < a[1] {
+			first = a[1]
+		}
+	}
+	for i := len(ahead) - 1; i >= 0; i-- {
+		if a := ahead[i]; a[0] <= last && last < a[1] {
+			last = a[0] - 1
+		}
+	}
+	l := Loss{Ticks: min(s.ticks, missing), FirstSeq: first, LastSeq: last, FirstTime: s.firstTime, LastTime: s.lastTime}
+	if slots := float64(s.lastSeq - s.firstSeq); slots > 0 {
+		long := float64(s.lastTime - s.firstTime)
+		l.FirstTime += int64(float64(first-s.firstSeq) / slots * long)
+		l.LastTime -= int64(float64(s.lastSeq-last) / slots * long)
 	}
 	return l
 }
@@ -98,14 +121,16 @@ func (l *Loss) join(later Loss) {
 }
 
 // Delivered tells that every tick before number seq was delivered everywhere, and
-// that whatever is evicted from seq on is a loss. A number lower than before
-// changes nothing. Until the first call nothing counts as a loss: whoever means to
-// deliver calls Delivered(0) before the first tick.
-func (r *Ring) Delivered(seq uint64) {
+// those in ahead, each from its first number to before its second, in order and
+// apart; whatever else is evicted is a loss, unless Evicted keeps it. A number lower
+// than before changes nothing. Until the first call nothing counts as a loss: whoever
+// means to deliver calls Delivered(0) before the first tick.
+func (r *Ring) Delivered(seq uint64, ahead ...[2]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.delivering = true
 	r.delivered = max(r.delivered, seq)
+	r.ahead = append(r.ahead[:0], ahead...)
 }
 
 // Losses appends the ranges of ticks that were evicted undelivered to dst, oldest

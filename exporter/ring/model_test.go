@@ -22,6 +22,8 @@ type model struct {
 	ticks     []frame.Tick
 	gone      int
 	delivered uint64
+	ahead     [2]uint64
+	keeps     bool // evicted frames are kept
 	lost      uint64 // evicted from delivered on
 
 	readers []*modelReader
@@ -50,7 +52,7 @@ func newModel(t *testing.T, r *rand.Rand) *model {
 }
 
 // evicted is the ring's hook: the frames that leave are exactly the oldest ticks.
-func (m *model) evicted(e Eviction) {
+func (m *model) evicted(e Eviction) (kept bool) {
 	in, err := frame.Parse(e.Frame)
 	if err != nil {
 		m.t.Fatal(err)
@@ -64,15 +66,18 @@ func (m *model) evicted(e Eviction) {
 		if !same(&left[i], &m.ticks[m.gone]) {
 			m.t.Fatalf("evicted (-want +got):\n%s", cmp.Diff(m.ticks[m.gone], left[i]))
 		}
-		if left[i].Seq >= m.delivered {
+		if seq := left[i].Seq; seq >= m.delivered && (seq < m.ahead[0] || seq >= m.ahead[1]) {
 			exact++
 		}
 		m.gone++
 	}
-	m.lost += exact
+	if !m.keeps {
+		m.lost += exact
+	}
 	if e.Undelivered != exact && (!m.holes || e.Undelivered < exact) {
 		m.t.Fatalf("eviction says %d undelivered ticks, want %d", e.Undelivered, exact)
 	}
+	return m.keeps
 }
 
 func decodeFrame(t testing.TB, b []byte) []frame.Tick {
@@ -138,7 +143,10 @@ func (m *model) step() {
 		if m.r.IntN(20) == 0 && len(m.ticks) > 0 {
 			seq := m.ticks[m.r.IntN(len(m.ticks))].Seq
 			m.delivered = max(m.delivered, seq)
-			m.ring.Delivered(seq)
+			from := m.ticks[m.r.IntN(len(m.ticks))].Seq
+			m.ahead = [2]uint64{from, from + m.r.Uint64N(1000)}
+			m.ring.Delivered(seq, m.ahead)
+			m.keeps = m.r.IntN(3) == 0
 		}
 	case 7:
 		if m.r.IntN(30) == 0 {

@@ -41,9 +41,9 @@ type Ring struct {
 	// no longer than a frame lasts beyond that; 0 is for as long as there is room.
 	Duration time.Duration
 	// Evicted, where set, is given each frame that has to go, before its bytes
-	// are used again. It is called from Append with the lock held: it may copy
-	// and return, no more.
-	Evicted func(Eviction)
+	// are used again, and says whether it keeps it: then nothing of it is a loss.
+	// It is called from Append with the lock held: it may copy and return, no more.
+	Evicted func(Eviction) (kept bool)
 	// Logger takes a line when the budget cannot hold a frame, and when it can
 	// again. Nil is silent.
 	Logger *slog.Logger
@@ -66,6 +66,7 @@ type Ring struct {
 	evicted     evicted
 	delivering  bool
 	delivered   uint64
+	ahead       [][2]uint64 // delivered, too
 	refused     uint64
 	tooSmall    bool
 	tooSmallNow bool // for the log, once the lock is released

@@ -205,17 +205,24 @@ func TestUndelivered(t *testing.T) {
 	// Ten ticks in 19 slots: nine were missed.
 	s := span{firstSeq: 10, lastSeq: 28, firstTime: 1000, lastTime: 2800, ticks: 10}
 	for _, c := range []struct {
-		from uint64
-		want Loss
+		from  uint64
+		ahead [][2]uint64
+		want  Loss
 	}{
-		{0, Loss{10, 10, 28, 1000, 2800}},
-		{10, Loss{10, 10, 28, 1000, 2800}},
-		{19, Loss{10, 19, 28, 1900, 2800}},
-		{20, Loss{9, 20, 28, 2000, 2800}},
-		{28, Loss{1, 28, 28, 2800, 2800}},
-		{29, Loss{}},
+		{0, nil, Loss{10, 10, 28, 1000, 2800}},
+		{10, nil, Loss{10, 10, 28, 1000, 2800}},
+		{19, nil, Loss{10, 19, 28, 1900, 2800}},
+		{20, nil, Loss{9, 20, 28, 2000, 2800}},
+		{28, nil, Loss{1, 28, 28, 2800, 2800}},
+		{29, nil, Loss{}},
+		{0, [][2]uint64{{2, 5}, {30, 40}}, Loss{10, 10, 28, 1000, 2800}},
+		{0, [][2]uint64{{5, 29}}, Loss{}},
+		{0, [][2]uint64{{5, 15}, {24, 50}}, Loss{9, 15, 23, 1500, 2300}},
+		{0, [][2]uint64{{12, 27}}, Loss{4, 10, 28, 1000, 2800}},
+		{12, [][2]uint64{{12, 14}, {20, 25}}, Loss{10, 14, 28, 1400, 2800}},
+		{20, [][2]uint64{{20, 29}}, Loss{}},
 	} {
-		if diff := cmp.Diff(c.want, undelivered(s, c.from)); diff != "" {
+		if diff := cmp.Diff(c.want, undelivered(s, c.from, c.ahead)); diff != "" {
 			t.Errorf("from %d (-want +got):\n%s", c.from, diff)
 		}
 	}
@@ -228,7 +235,7 @@ func TestLosses(t *testing.T) {
 	}
 	evict := func(i, delivered uint64) {
 		s := span(i)
-		l := undelivered(s, delivered)
+		l := undelivered(s, delivered, nil)
 		e.add(l, l.FirstSeq == s.firstSeq)
 		e.lastSeq = s.lastSeq
 	}

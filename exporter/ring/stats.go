@@ -19,7 +19,7 @@ type Stats struct {
 	EvictedFrames uint64
 	EvictedTicks  uint64
 	// EvictedUndelivered is the number of evicted ticks that were not delivered
-	// everywhere; Losses has their ranges.
+	// everywhere, nor kept by Evicted; Losses has their ranges.
 	EvictedUndelivered uint64
 	// Refused is the number of ticks that were out of order or too large.
 	Refused uint64

@@ -111,10 +111,11 @@ func tryBegin(t testing.TB, dir, id string, change func(*Config), receivers ...s
 	if w.sp, err = Open(c); err != nil {
 		return nil, err
 	}
-	r.Evicted = func(e ring.Eviction) {
+	r.Evicted = func(e ring.Eviction) bool {
 		if e.Undelivered > 0 {
 			w.sp.Offer(evicted(e))
 		}
+		return true
 	}
 	return w, nil
 }
