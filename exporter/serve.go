@@ -113,6 +113,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	e.loop, err = tick.New(tick.Config{
 		Rate:    cfg.Rate,
 		FloorHz: cfg.FloorHz,
+		Protect: cfg.RateProtect,
 		Specs:   specs,
 		Env:     env,
 		Schema:  schema,

@@ -24,15 +24,17 @@ type sourceInfo struct {
 	Success bool     `json:"success"`         // of the last read
 	Error   string   `json:"error,omitempty"` // why not
 	Series  int      `json:"series"`
-	Cadence float64  `json:"cadence_seconds"` // 0 is every tick
-	Reason  string   `json:"reason"`          // for the cadence
+	Cadence float64  `json:"cadence_seconds"`  // 0 is every tick
+	Slowed  bool     `json:"slowed,omitempty"` // by --rate.protect: its own cadence is Own
+	Own     float64  `json:"own_cadence_seconds,omitempty"`
+	Reason  string   `json:"reason"` // for the cadence
 	Files   []string `json:"files"`
 	Bytes   uint64   `json:"bytes"`        // of one read
 	Cost    float64  `json:"cost_seconds"` // of one read, the median
 	Reads   uint64   `json:"reads"`
 	Failed  uint64   `json:"failures"`
 
-	cadence, cost time.Duration
+	cadence, own, cost time.Duration
 }
 
 // sourceInfos are all sources there are, with the state of those that are known.
@@ -49,6 +51,10 @@ func (r *runFlags) sourceInfos(known []tick.Status) []sourceInfo {
 		if st := states[s.spec.Name]; st != nil {
 			info.Success, info.Error, info.Series, info.Bytes = st.Success, st.Error, st.Series, st.Bytes
 			info.Cost, info.Reads, info.Failed, info.cost = st.Cost.Seconds(), st.Reads, st.Failures, st.Cost
+			info.Cadence, info.cadence, info.Slowed = st.Cadence.Seconds(), st.Cadence, st.Slowed
+			if st.Slowed {
+				info.Own, info.own = s.spec.Cadence.Seconds(), s.spec.Cadence
+			}
 		}
 		out = append(out, info)
 	}
@@ -73,9 +79,17 @@ func writeSources(w io.Writer, format string, sources []sourceInfo) error {
 			readable = "no: " + first
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Name, yesNo(s.Enabled), s.Series, s.Bytes,
-			s.cost.Round(100*time.Nanosecond), cadence(s.cadence), s.Reason, readable)
+			s.cost.Round(100*time.Nanosecond), s.often(), s.Reason, readable)
 	}
 	return t.Flush()
+}
+
+// often is how often a source is read, in words.
+func (s *sourceInfo) often() string {
+	if s.Slowed {
+		return cadence(s.cadence) + ", slowed from " + cadence(s.own)
+	}
+	return cadence(s.cadence)
 }
 
 func yesNo(b bool) string {
@@ -92,5 +106,10 @@ func listSources(w io.Writer, r *runFlags) error {
 	for i := range r.sources {
 		specs = append(specs, r.sources[i].spec)
 	}
-	return writeSources(w, r.format.Format, r.sourceInfos(tick.Probe(specs, r.env(nil), probeReads)))
+	found := tick.Probe(specs, r.env(nil), probeReads)
+	for i := range found {
+		st := &found[i]
+		st.Cadence, st.Slowed = tick.Planned(&specs[i], st.Cost, r.config.Rate, r.config.FloorHz, r.config.RateProtect)
+	}
+	return writeSources(w, r.format.Format, r.sourceInfos(found))
 }

@@ -19,6 +19,8 @@ type Config struct {
 
 	FloorHz int `name:"floor-hz" help:"Read every source at least so often a second, whatever its own cadence; 0 for its cadence." default:"0" placeholder:"HZ"`
 
+	RateProtect float64 `name:"rate.protect" help:"Read a source less often when its reads take more than this share of the tick thread's time, 0 to 1; 0 slows none." default:"0" placeholder:"SHARE"`
+
 	PathProcfs string `name:"path.procfs" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
 	PathSysfs  string `name:"path.sysfs" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
 	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
@@ -93,6 +95,9 @@ func (c *Config) Validate() error {
 	}
 	if c.FloorHz < 0 || c.FloorHz > c.Rate {
 		bad("--floor-hz: %d is not between 0 and the rate, %d", c.FloorHz, c.Rate)
+	}
+	if !(c.RateProtect >= 0 && c.RateProtect <= 1) {
+		bad("--rate.protect: %v is not between 0 and 1", c.RateProtect)
 	}
 	if c.RingMaxBytes < MinRingBytes || c.RingMaxBytes > MaxRingBytes {
 		bad("--ring.max-bytes: %s is not between %s and %s", c.RingMaxBytes, Bytes(MinRingBytes), Bytes(MaxRingBytes))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,8 @@ func TestValidate(t *testing.T) {
 		"rate 1001":         {func(c *Config) { c.Rate = 1001 }, []string{"--rate: 1001 is not between 1 and 1000"}},
 		"floor":             {func(c *Config) { c.FloorHz = 10 }, nil},
 		"floor over rate":   {func(c *Config) { c.FloorHz = 11 }, []string{"--floor-hz: 11 is not between 0 and the rate, 10"}},
+		"share over 1":      {func(c *Config) { c.RateProtect = 1.5 }, []string{"--rate.protect: 1.5 is not between 0 and 1"}},
+		"share of NaN":      {func(c *Config) { c.RateProtect = math.NaN() }, []string{"--rate.protect: NaN"}},
 		"floor below 0":     {func(c *Config) { c.FloorHz = -1 }, []string{"--floor-hz: -1"}},
 		"no procfs":         {func(c *Config) { c.PathProcfs = missing }, []string{"--path.procfs: ", missing, "no such file or directory"}},
 		"procfs is a file":  {func(c *Config) { c.PathProcfs = file }, []string{"--path.procfs: ", file, "is no directory"}},

@@ -23,7 +23,7 @@ type model struct {
 	gone      int
 	delivered uint64
 	ahead     [2]uint64
-	keeps     bool // evicted frames are kept
+	keeps     bool   // evicted frames are kept
 	lost      uint64 // evicted from delivered on
 
 	readers []*modelReader

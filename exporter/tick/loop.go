@@ -52,6 +52,9 @@ type Config struct {
 	// FloorHz is how often a second every source is read at least, whatever its
 	// cadence; 0 to Rate.
 	FloorHz int
+	// Protect, where it is more than 0, is the share of the tick thread's time that one
+	// source may take, at most 1: one that takes more is read less often.
+	Protect float64
 	// Specs are the sources to read, at most MaxSources, in reading order.
 	Specs []collectors.Spec
 	// Env is given to each source. Self of the loop is put before Env.Self, so that
@@ -101,11 +104,11 @@ func New(cfg Config) (*Loop, error) {
 	l.plan = schedule{rate: int64(cfg.Rate)}
 	l.tol = l.plan.tolerance()
 	for i := range cfg.Specs {
-		cadence := cfg.Specs[i].Cadence
-		if cfg.FloorHz > 0 {
-			cadence = min(cadence, time.Second/time.Duration(cfg.FloorHz))
-		}
-		l.sources = append(l.sources, &source{spec: cfg.Specs[i], bit: 1 << i, every: l.plan.slots(cadence)})
+		cadence := floored(cfg.Specs[i].Cadence, cfg.FloorHz)
+		s := &source{spec: cfg.Specs[i], bit: 1 << i, own: l.plan.slots(cadence)}
+		s.every = s.own
+		s.cadence.Store(int64(cadence))
+		l.sources = append(l.sources, s)
 	}
 	phases(l.sources)
 	l.env = cfg.Env
@@ -132,6 +135,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("--rate=%d: the rate must be 1 to %d Hz", c.Rate, MaxRate)
 	case c.FloorHz < 0 || c.FloorHz > c.Rate:
 		return fmt.Errorf("--floor-hz=%d: it must be 0 to the rate, %d", c.FloorHz, c.Rate)
+	case !(c.Protect >= 0 && c.Protect <= 1):
+		return fmt.Errorf("--rate.protect=%v: it must be 0 to 1", c.Protect)
 	case len(c.Specs) > MaxSources:
 		return fmt.Errorf("%d sources are enabled, at most %d can be read: disable some with --no-collector.NAME",
 			len(c.Specs), MaxSources)
@@ -239,6 +244,9 @@ func (l *Loop) readNow(s *source, now int64) int64 {
 		}
 	}
 	s.took(end-now, err)
+	if l.cfg.Protect > 0 {
+		l.protect(s, end-now)
+	}
 	s.series.Store(int64(s.out.Len()))
 	l.report(s, err)
 	return end

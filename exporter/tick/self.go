@@ -19,6 +19,8 @@ func (l *Loop) Self() []collectors.SelfMetric {
 		seconds("tick_read_seconds_total", "Time that ticks took, from their begin to the ring.", l.busy.Load),
 		gauge("tick_rate_configured_hertz", "Slots a second.",
 			func() (int64, bool) { return int64(l.cfg.Rate), true }),
+		gauge("collectors_slowed", "Sources that are read less often than they should be, for they take more than --rate.protect allows.",
+			l.slowed),
 		{Metric: collectors.Metric{Name: "ticktier_exporter_tick_rate_achieved_hertz", Type: collectors.Gauge,
 			Kind: collectors.Float, Help: "Slots a second that were read since the last time this was read."},
 			Read: l.achieved()},
@@ -27,7 +29,11 @@ func (l *Loop) Self() []collectors.SelfMetric {
 		m = append(m, count("clock_steps_total", "Times the wall clock was stepped.", c.Steps))
 	}
 	for _, s := range l.sources {
-		for _, sm := range s.self() {
+		own := s.self()
+		if l.cfg.Protect > 0 {
+			own = append(own, s.selfCadence(l.cfg.Rate))
+		}
+		for _, sm := range own {
 			sm.Labels = []collectors.Label{{Name: "collector", Value: s.spec.Name}}
 			m = append(m, sm)
 		}

@@ -21,6 +21,8 @@ type source struct {
 	every int64 // slots between two reads
 	next  int64 // the slot at or after which it is read again
 	phase int64
+	own   int64 // slots between two reads where it is not slowed
+	cost  guard // what its reads take, where sources may be slowed
 
 	src     collectors.Source // nil while it is not there
 	out     *collectors.Out
@@ -44,6 +46,8 @@ type source struct {
 	costs    costs
 	problem  atomic.Pointer[string] // why it fails; nil while it does not
 	reads    atomic.Uint64
+	cadence  atomic.Int64 // between two reads, ns; 0 is every tick
+	slowed   atomic.Bool
 }
 
 // costs are how long the last reads took, in ns. One goroutine adds.

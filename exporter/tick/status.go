@@ -14,6 +14,7 @@ type Status struct {
 	Reason  string // why its cadence is what it is
 	Files   []string
 	Cadence time.Duration // between two reads; 0 is every tick
+	Slowed  bool          // it would be read more often if it took less
 	// Success tells whether its last read was good; Error is why not.
 	Success  bool
 	Error    string
@@ -34,7 +35,8 @@ func (l *Loop) Sources() []Status {
 }
 
 func (s *source) status() Status {
-	st := Status{Name: s.spec.Name, Reason: s.spec.Reason, Files: s.spec.Files, Cadence: s.spec.Cadence,
+	st := Status{Name: s.spec.Name, Reason: s.spec.Reason, Files: s.spec.Files, Cadence: time.Duration(s.cadence.Load()),
+		Slowed:  s.slowed.Load(),
 		Success: s.success.Load(), Series: int(s.series.Load()), Reads: s.reads.Load(), Failures: s.failures.Load(),
 		Cost: s.costs.median()}
 	if text := s.problem.Load(); text != nil {
@@ -59,7 +61,7 @@ func Probe(specs []collectors.Spec, env collectors.Env, reads int) []Status {
 		select {
 		case all[i] = <-answer:
 		case <-patience.C:
-			all[i] = (&source{spec: spec, out: new(collectors.Out)}).status()
+			all[i] = Status{Name: spec.Name, Reason: spec.Reason, Files: spec.Files, Cadence: spec.Cadence}
 			all[i].Error = "it does not answer"
 		}
 		patience.Stop()
@@ -69,6 +71,7 @@ func Probe(specs []collectors.Spec, env collectors.Env, reads int) []Status {
 
 func probe(spec *collectors.Spec, env collectors.Env, reads int) Status {
 	s := &source{spec: *spec, out: collectors.NewOut(new(collectors.Schema), new(collectors.Row), 0)}
+	s.cadence.Store(int64(spec.Cadence))
 	src, err := open(spec, env)
 	if err != nil {
 		s.noteProblem(err)
