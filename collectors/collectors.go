@@ -16,6 +16,28 @@ const (
 	Gauge
 )
 
+// The types that series of other exporters have besides, numbered as remote write
+// numbers them. A histogram's or a summary's series each have the family's type.
+const (
+	Histogram Type = iota + 3
+	GaugeHistogram
+	Summary
+	Info
+	StateSet
+)
+
+// A slot of one of these types is no series. It follows the slot of a series, whose
+// source it has, and tells something of that series' newest sample, in Unix ms as
+// Signed raw values: when its counter started at zero, and when the sample was taken
+// where that is not the tick's time. Where a series has both, StartTime comes first.
+const (
+	StartTime Type = iota + 8
+	SampleTime
+)
+
+// Companion tells whether slots of the type are no series but tell of one.
+func (t Type) Companion() bool { return t == StartTime || t == SampleTime }
+
 // Kind says how the 64 bits of a raw value are to be read.
 type Kind uint8
 

@@ -13,8 +13,30 @@ import (
 //
 // One goroutine at a time adds; any number may read.
 type Schema struct {
-	mu     sync.RWMutex
-	series []Series
+	mu         sync.RWMutex
+	series     []Series
+	generation atomic.Uint64
+}
+
+// Generation is how often Replace was called. What is worked out of the series of a
+// schema is good until it changes.
+func (s *Schema) Generation() uint64 { return s.generation.Load() }
+
+// Replace gives slots to other series, for a schema that would grow for ever: the
+// one exception to what is said above. It is right only where nobody is to read
+// another tick in which one of these slots has a value. at is called for each
+// slot; what it returns is the slot's new series, nil for no change.
+func (s *Schema) Replace(at func(slot int) *Series) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	series := slices.Clone(s.series)
+	for i := range series {
+		if n := at(i); n != nil {
+			series[i] = *n
+		}
+	}
+	s.series = series
+	s.generation.Add(1)
 }
 
 // Add appends a series and returns its slot. Labels are sorted in place; those with

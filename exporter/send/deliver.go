@@ -10,7 +10,9 @@ func (s *Sender) deliver(ctx context.Context) error {
 	for s.from < s.batch.slots {
 		if s.table.protocol != s.proto.use {
 			// The batch keeps the slots it was made for.
+			of := s.table.of
 			s.newTable(s.table.series)
+			s.table.of = of
 			s.metadata = time.Time{}
 		}
 		r := s.encode()

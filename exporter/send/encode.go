@@ -149,6 +149,12 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 		return true
 	}
 	s := &t.series[slot]
+	if s.Type.Companion() {
+		return true
+	}
+	if at := t.timeOf(slot); at >= 0 {
+		return e.appendTimed(t, b, slot, at, start, lim)
+	}
 	clear(e.stale[:])
 	idx, markers := b.samples(slot, s.Source, e.idx[:], &e.stale)
 	saved := 0

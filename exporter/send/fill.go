@@ -38,11 +38,14 @@ func (s *Sender) take(t *frame.Tick) bool {
 		s.begin(&s.batch)
 		s.fit()
 	}
-	if len(t.Values) > s.batch.slots && len(s.seriesNow()) > s.batch.slots {
+	if len(t.Values) > s.batch.slots && len(s.seriesNow()) > s.batch.slots || s.table.of != s.generation() {
 		if s.batch.len() > 0 {
 			return false // the next batch has the new series
 		}
 		s.fit()
+	}
+	if s.startsAnew(t) {
+		return false
 	}
 	var read uint64
 	if s.until > 0 && t.Seq >= s.until {
@@ -129,10 +132,20 @@ func (s *Sender) fit() {
 	}
 }
 
+// generation is that of the schema of the lane.
+func (s *Sender) generation() uint64 {
+	if s.lane.earlier != nil {
+		return 0 // a segment's series never change
+	}
+	return s.cfg.Schema.Generation()
+}
+
 func (s *Sender) ensureTable() {
+	of := s.generation() // before the series: they are no older
 	series := s.seriesNow()
-	if s.table == nil || s.table.protocol != s.proto.use || len(series) != len(s.table.series) {
+	if s.table == nil || s.table.protocol != s.proto.use || len(series) != len(s.table.series) || of != s.table.of {
 		s.newTable(series)
+		s.table.of = of
 		s.noteStarts(len(series))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/frame"
 )
 
 // startClock turns monotonic start times into wall times that stay the same. A
@@ -31,11 +32,12 @@ func (c *startClock) adjust(mono, ms int64) bool {
 
 // updateStarts works out the start time of every series of the batch.
 func (s *Sender) updateStarts() {
-	if s.cfg.Start == nil && s.earlier == nil || len(s.batch.ticks) == 0 {
+	told := len(s.table.starts) > 0
+	if s.cfg.Start == nil && s.earlier == nil && !told || len(s.batch.ticks) == 0 {
 		return
 	}
 	last := s.batch.ticks[len(s.batch.ticks)-1]
-	if !s.clock.adjust(last.mono, last.ms) && s.clock.table == s.table {
+	if !s.clock.adjust(last.mono, last.ms) && s.clock.table == s.table && !told {
 		return
 	}
 	s.clock.table = s.table
@@ -52,6 +54,33 @@ func (s *Sender) updateStarts() {
 		}
 		s.starts = append(s.starts, start)
 	}
+	b := &s.batch
+	i := len(b.ticks) - 1
+	for _, slot := range s.table.starts {
+		if ms := b.values[i*b.stride+slot]; b.has(i, slot) && ms != 0 {
+			s.starts[slot-1] = ms
+		}
+	}
+}
+
+// startsAnew reports whether a counter started at another time than in the last tick
+// of the batch: all samples of a series in a batch have one start time.
+func (s *Sender) startsAnew(t *frame.Tick) bool {
+	b := &s.batch
+	i := len(b.ticks) - 1
+	if b.len() == 0 {
+		return false
+	}
+	for _, slot := range s.table.starts {
+		if slot >= b.slots || slot >= len(t.Values) {
+			break
+		}
+		// A series that has ended needs no start, and then may begin anew.
+		if t.Has(slot) && (!b.has(i, slot) || t.Values[slot] != b.values[i*b.stride+slot]) {
+			return true
+		}
+	}
+	return false
 }
 
 // seqs is the range of ticks in the batch, as the X-Ticktier-Seq header has it.

@@ -1,6 +1,8 @@
 package send
 
 import (
+	"strings"
+
 	"github.com/ticktier/ticktier/collectors"
 )
 
@@ -23,6 +25,8 @@ const maxSeries = 10_000
 type table struct {
 	protocol Protocol
 	series   []collectors.Series
+	of       uint64    // the schema's generation
+	starts   []int     // slots that tell when the series in the slot before started
 	sections []section // of maxSeries series each
 	bytes    []byte
 	parts    []part // by slot
@@ -49,8 +53,15 @@ func newTable(p Protocol, series []collectors.Series, external []collectors.Labe
 		refs := symbols{refs: map[string]uint32{"": 0}}
 		refs.encoded = appendString(refs.encoded, 4, "")
 		for slot := from; slot < s.to; slot++ {
-			scratch = appendLabels(scratch[:0], &series[slot], external)
 			t.parts[slot].labels = uint32(len(t.bytes))
+			if typ := series[slot].Type; typ.Companion() {
+				if typ == collectors.StartTime && slot > 0 {
+					t.starts = append(t.starts, slot)
+				}
+				t.parts[slot].metadata, t.parts[slot].end = t.parts[slot].labels, t.parts[slot].labels
+				continue
+			}
+			scratch = appendLabels(scratch[:0], &series[slot], external)
 			if p == V2 {
 				t.bytes = appendRefs(t.bytes, scratch, &refs)
 				t.parts[slot].metadata = uint32(len(t.bytes))
@@ -149,15 +160,16 @@ func appendMetadata1(dst []byte, series []collectors.Series) []byte {
 	seen := map[string]bool{}
 	var msg []byte
 	for _, s := range series {
-		if seen[s.Name] {
+		name := family(s.Metric)
+		if s.Type.Companion() || seen[name] {
 			continue
 		}
-		seen[s.Name] = true
+		seen[name] = true
 		msg = msg[:0]
 		if t := metricType(s.Metric); t != 0 {
 			msg = append(msg, 1<<3, t)
 		}
-		msg = appendString(msg, 2, valid(s.Name))
+		msg = appendString(msg, 2, valid(name))
 		if s.Help != "" {
 			msg = appendString(msg, 4, valid(s.Help))
 		}
@@ -173,12 +185,36 @@ func appendMetadata1(dst []byte, series []collectors.Series) []byte {
 
 // metricType is the enum value that both protocols give a metric's type.
 func metricType(m *collectors.Metric) byte {
-	switch m.Type {
-	case collectors.Counter:
-		return 1
-	case collectors.Gauge:
-		return 2
-	default:
+	if m.Type > collectors.StateSet {
 		return 0
 	}
+	return byte(m.Type)
+}
+
+// family is the name of the family that a metric is a part of.
+func family(m *collectors.Metric) string {
+	var suffixes []string
+	switch m.Type {
+	case collectors.Histogram, collectors.Summary:
+		suffixes = []string{"_bucket", "_sum", "_count"}
+	case collectors.GaugeHistogram:
+		suffixes = []string{"_bucket", "_gsum", "_gcount"}
+	}
+	for _, s := range suffixes {
+		if name, ok := strings.CutSuffix(m.Name, s); ok {
+			return name
+		}
+	}
+	return m.Name
+}
+
+// timeOf is the slot that tells when a series' samples were taken, -1 where the tick
+// does.
+func (t *table) timeOf(slot int) int {
+	for i := slot + 1; i < len(t.series) && t.series[i].Type.Companion(); i++ {
+		if t.series[i].Type == collectors.SampleTime {
+			return i
+		}
+	}
+	return -1
 }

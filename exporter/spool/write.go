@@ -17,6 +17,7 @@ type writer struct {
 	seg    *segment
 	f      file
 	slots  int    // whose series are in the segment
+	of     uint64 // the generation of the schema they are of
 	clock  []byte // the table that is in it, encoded
 	table  []byte // the present one
 	dirty  bool   // written and not synced
@@ -242,6 +243,7 @@ func (s *Spool) append(f *Frame) error {
 func (s *Spool) begin(slots int) {
 	s.w.buf = s.w.buf[:0]
 	if slots > s.w.slots {
+		s.w.of = s.cfg.Schema.Generation() // before the series: they are no older
 		series := s.cfg.Schema.Series()
 		s.w.buf = appendSchema(beginRecord(s.w.buf, kindSchema), s.w.slots, series[min(s.w.slots, len(series)):], s.cfg.Start)
 		endRecord(s.w.buf, 0)
@@ -262,7 +264,9 @@ func (s *Spool) room(slots, size int) error {
 	if s.w.f != nil && s.isDamaged(s.w.seg) {
 		s.forgetFile()
 	}
-	if s.w.f != nil && s.w.seg.frames > 0 && s.w.seg.size+int64(size) > s.target {
+	// Where slots were given to other series, the segment's series are old.
+	old := s.w.slots > 0 && s.w.of != s.cfg.Schema.Generation()
+	if s.w.f != nil && s.w.seg.frames > 0 && (old || s.w.seg.size+int64(size) > s.target) {
 		if err := s.closeSegment(); err != nil {
 			return err
 		}
