@@ -57,7 +57,7 @@ func (s *Sender) updateStarts() {
 	b := &s.batch
 	i := len(b.ticks) - 1
 	for _, slot := range s.table.starts {
-		if ms := b.values[i*b.stride+slot]; b.has(i, slot) && ms != 0 {
+		if ms := b.values[i*b.stride+slot]; ms != 0 {
 			s.starts[slot-1] = ms
 		}
 	}
@@ -75,8 +75,8 @@ func (s *Sender) startsAnew(t *frame.Tick) bool {
 		if slot >= b.slots || slot >= len(t.Values) {
 			break
 		}
-		// A series that has ended needs no start, and then may begin anew.
-		if t.Has(slot) && (!b.has(i, slot) || t.Values[slot] != b.values[i*b.stride+slot]) {
+		// A slot that is absent keeps what it had.
+		if t.Has(slot) && t.Values[slot] != b.values[i*b.stride+slot] {
 			return true
 		}
 	}
