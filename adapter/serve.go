@@ -84,6 +84,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	var g rungroup.Group
 	addContext(&g, ctx, func(ctx context.Context) error { return waitSignal(ctx, logger) })
 	addContext(&g, ctx, func(ctx context.Context) error { return watchStore(ctx, a.raw, cfg.DataDir, logger) })
+	addContext(&g, ctx, func(ctx context.Context) error { return a.keepSmall(ctx, logger) })
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
 	addContext(&g, ctx, a.ruler.Run)

@@ -21,6 +21,10 @@ import (
 // rawBlock is the range of the TSDB's smallest blocks.
 const rawBlock = 2 * time.Hour
 
+// stripes is the number of locks and maps that the series of the head are spread
+// over, each of which takes 256 bytes at once: the default, 16 times as many, is for millions of series.
+const stripes = 1 << 10
+
 // maxExemplars is the size of the TSDB's ring of exemplars, which is allocated in
 // full at start: a fleet's exporters send few.
 const maxExemplars = 10_000
@@ -72,6 +76,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	opts.MaxBlockDuration = max(rawBlock, min(o.Retention/10, 31*24*time.Hour)).Milliseconds()
 	opts.OutOfOrderTimeWindow = o.OutOfOrderWindow.Milliseconds()
 	opts.WALCompression = compression.Snappy
+	opts.StripeSize = stripes
 	opts.EnableExemplarStorage = true
 	opts.MaxExemplars = maxExemplars
 	opts.BlocksToDelete = r.blocksToDelete
