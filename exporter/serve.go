@@ -50,6 +50,9 @@ func serve(ctx context.Context, r *runFlags, log *slog.Logger) error {
 		return err
 	}
 	limit := limitMemory(cfg) // before there is garbage
+	if err := limitThreads(); err != nil {
+		log.Info("timers of the process are not relaxed: a tick costs a little more", "err", err)
+	}
 	e, err := join(r, log)
 	if err != nil {
 		if ln != nil {
