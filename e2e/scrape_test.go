@@ -225,3 +225,35 @@ func promtoolComplaints(t *testing.T, a *app) []string {
 	}
 	return lines
 }
+
+// TestStartTimes: real Prometheus learns from protobuf, and from OpenMetrics where it
+// asks, when counters and histograms began, and puts a zero there. A clock that begins
+// at nothing makes the first increase whole.
+func TestStartTimes(t *testing.T) {
+	t.Parallel()
+	exporter := startExporter(t, "--rate=20")
+	config := scrapeConfig(map[string]string{"protobuf": exporter.addr}, fmt.Sprintf(
+		"  - job_name: openmetrics\n    scrape_native_histograms: false\n    scrape_protocols: [OpenMetricsText1.0.0]\n"+
+			"    params: {created: ['1']}\n    static_configs:\n      - targets: ['%s']\n", exporter.addr))
+	prom := startPrometheus(t, config, "--enable-feature=created-timestamp-zero-ingestion")
+	for _, query := range []string{
+		`min_over_time(ticktier_exporter_ticks_total{job="protobuf"}[5m]) == 0`,
+		`min_over_time(ticktier_exporter_ticks_total{job="openmetrics"}[5m]) == 0`,
+		`histogram_count(first_over_time(ticktier_exporter_tick_duration_seconds{job="protobuf"}[5m])) == 0`,
+		`min_over_time(ticktier_exporter_tick_duration_seconds_count{job="openmetrics"}[5m]) == 0`,
+		// Not a series of its own.
+		`absent({__name__=~"ticktier_.*_created"}) and on() ticktier_exporter_ticks_total{job="openmetrics"}`,
+	} {
+		eventually(t, 40*time.Second, query, func(ctx context.Context) error {
+			r, err := prom.Query(ctx, query, nowMs())
+			if err != nil {
+				return err
+			}
+			if len(r.Series) != 1 {
+				return fmt.Errorf("%+v", r.Series)
+			}
+			return nil
+		})
+	}
+	checkTargets(t, prom)
+}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/ticktier/ticktier/collectors"
 )
@@ -36,9 +38,47 @@ func counterStarts(env collectors.Env, specs []collectors.Spec, wall int64) func
 		}
 	}
 	return func(s *collectors.Series) (int64, bool) {
+		if strings.HasPrefix(s.Name, ownCgroup) {
+			return 0, false
+		}
 		t, ok := starts[s.Source]
 		return t, ok
 	}
+}
+
+// ownCgroup begins the names of what the exporter tells of its control group, which was
+// there before it and tells nobody since when.
+const ownCgroup = "ticktier_exporter_cgroup_"
+
+// startWall turns monotonic start times into Unix ms that stay the same: one that
+// moved would tell a scraper that the counter began anew. The clock's slewing is
+// ignored, a step is not. It is safe for concurrent use.
+type startWall struct {
+	now  func() int64           // monotonic, ns
+	wall func(mono int64) int64 // Unix ms
+
+	mu     sync.Mutex
+	offset int64 // wall time at monotonic time 0, ms
+}
+
+// clockStep is the smallest change in ms that is a step of the clock.
+const clockStep = 1000
+
+// of is the wall time of a start; false while the clock is not set.
+func (c *startWall) of(mono int64) (ms int64, ok bool) {
+	now := c.now()
+	wall := c.wall(now)
+	if wall < clockFloor {
+		return 0, false
+	}
+	off := wall - now/1e6
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := off - c.offset; d >= clockStep || d <= -clockStep {
+		c.offset = off
+	}
+	ms = c.offset + mono/1e6
+	return ms, ms > 0
 }
 
 // bootTime is the btime of a /proc/stat, in Unix seconds.

@@ -58,6 +58,11 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 		Metric: collectors.Metric{Name: "go_goroutines", Type: gauge, Help: "Number of goroutines that currently exist."},
 		Read:   func() (int64, bool) { return int64(runtime.NumGoroutine()), true },
 	})
+	out = append(out, collectors.SelfMetric{
+		Metric: collectors.Metric{Name: "ticktier_exporter_burst_series_left_out", Type: gauge,
+			Help: "Series of which /metrics has no histogram of ticks, for there are too many."},
+		Read: func() (int64, bool) { return int64(e.bursts.Overflow()), true },
+	})
 	for _, s := range e.senders {
 		out = append(out, s.SelfMetrics()...)
 	}

@@ -128,7 +128,9 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := &startWall{now: e.clock.Mono, wall: e.clock.Wall}
 	h, err := expose.Handler(expose.Config{
+		Start: start, StartWall: began.of,
 		Latest: e.ring, Schema: schema, Bursts: e.bursts, Pprof: cfg.Pprof,
 		Reader: func() expose.Reader { return e.ring.Reader() }, Session: e.session, Wall: e.clock.Wall,
 	})

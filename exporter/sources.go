@@ -26,7 +26,7 @@ type sourceInfo struct {
 	Series  int      `json:"series"`
 	Cadence float64  `json:"cadence_seconds"`  // 0 is every tick
 	Slowed  bool     `json:"slowed,omitempty"` // by --rate.protect: its own cadence is Own
-	Own     float64  `json:"own_cadence_seconds,omitempty"`
+	Own     *float64 `json:"own_cadence_seconds,omitempty"`
 	Reason  string   `json:"reason"` // for the cadence
 	Files   []string `json:"files"`
 	Bytes   uint64   `json:"bytes"`        // of one read
@@ -53,7 +53,8 @@ func (r *runFlags) sourceInfos(known []tick.Status) []sourceInfo {
 			info.Cost, info.Reads, info.Failed, info.cost = st.Cost.Seconds(), st.Reads, st.Failures, st.Cost
 			info.Cadence, info.cadence, info.Slowed = st.Cadence.Seconds(), st.Cadence, st.Slowed
 			if st.Slowed {
-				info.Own, info.own = s.spec.Cadence.Seconds(), s.spec.Cadence
+				own := s.spec.Cadence.Seconds()
+				info.Own, info.own = &own, s.spec.Cadence
 			}
 		}
 		out = append(out, info)

@@ -119,6 +119,39 @@ func TestNoDefaults(t *testing.T) {
 	}
 }
 
+// TestStartsOfTheExporter: what it counts itself began with it; its control group did
+// not.
+func TestStartsOfTheExporter(t *testing.T) {
+	start := counterStarts(collectors.Env{Procfs: t.TempDir()}, []collectors.Spec{{Name: selfSource}}, 5000)
+	for name, want := range map[string]bool{"ticktier_exporter_ticks_total": true, "ticktier_exporter_cgroup_cpu_seconds_total": false} {
+		if at, ok := start(&collectors.Series{Metric: &collectors.Metric{Name: name}}); ok != want || at != 0 {
+			t.Errorf("%s: %d, %v", name, at, ok)
+		}
+	}
+}
+
+// TestStartWall: start times stay while the clock is slewed, and move when it is
+// stepped; one before the clock is set is not known.
+func TestStartWall(t *testing.T) {
+	offset := int64(0)
+	c := startWall{now: func() int64 { return 60e9 }, wall: func(mono int64) int64 { return offset + mono/1e6 }}
+	for _, step := range []struct {
+		offset, want int64
+		ok           bool
+	}{
+		{0, 0, false},
+		{clockFloor + 500_000, clockFloor + 495_000, true},
+		{clockFloor + 500_999, clockFloor + 495_000, true},
+		{clockFloor + 499_001, clockFloor + 495_000, true},
+		{clockFloor + 501_000, clockFloor + 496_000, true},
+	} {
+		offset = step.offset
+		if got, ok := c.of(-5e9); ok != step.ok || ok && got != step.want {
+			t.Errorf("offset %d: %d, %v; want %d", step.offset, got, ok, step.want)
+		}
+	}
+}
+
 // TestCounterStarts: a container's network did not begin with the machine.
 func TestCounterStarts(t *testing.T) {
 	specs := []collectors.Spec{{Name: "schedstat"}, {Name: "netstat"}, {Name: "netdev"}}
@@ -134,7 +167,7 @@ func TestCounterStarts(t *testing.T) {
 		}
 		start := counterStarts(collectors.Env{Procfs: proc}, specs, 5000)
 		for i, want := range []bool{true, host, false} {
-			at, ok := start(&collectors.Series{Source: uint8(i)})
+			at, ok := start(&collectors.Series{Source: uint8(i), Metric: &collectors.Metric{Name: "x_total"}})
 			if ok != want || ok && at != 995e9 {
 				t.Errorf("host's network %v, %s: got %d, %v; want %v", host, specs[i].Name, at, ok, want)
 			}

@@ -182,6 +182,48 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestMakesRoom: on a machine whose interfaces come and go, what is new takes the place
+// of what is gone.
+func TestMakesRoom(t *testing.T) {
+	r := newRig()
+	const at = "node_network_receive_bytes_total"
+	for i := range maxSeries {
+		r.add(at, 0, "device", fmt.Sprint("veth", i))
+	}
+	r.tick()
+	for i := range 2 * maxSeries {
+		r.row.Clear(i)
+		r.tick()
+		slot := r.add(at, 0, "device", fmt.Sprint("veth", maxSeries+i))
+		r.tick()
+		r.row.Values[slot] += 100
+		r.tick()
+		var s Snapshot
+		r.rec.Snapshot(&s, "a")
+		if x := find(&s, receiveBytes, fmt.Sprint("veth", maxSeries+i)); x == nil || x.Max != 1000 || x.Count != 1 || s.Overflow != 0 {
+			t.Fatalf("interface %d: %+v, %d are left out", maxSeries+i, x, s.Overflow)
+		}
+	}
+	if len(r.rec.gauges) != maxSeries || len(r.rec.byKey) != maxSeries {
+		t.Errorf("%d gauges, %d names", len(r.rec.gauges), len(r.rec.byKey))
+	}
+}
+
+// TestManyCPUs: a CPU that is not followed counts for its two series, whatever modes it
+// has.
+func TestManyCPUs(t *testing.T) {
+	r := newRig()
+	for cpu := range maxSeries/2 + 3 {
+		for _, mode := range []string{"idle", "user", "softirq"} {
+			r.add("node_cpu_seconds_total", 100, "cpu", fmt.Sprint(cpu), "mode", mode)
+		}
+	}
+	r.tick()
+	if n := r.rec.Overflow(); n != 6 || len(r.rec.cpus) != maxSeries/2 {
+		t.Errorf("%d series are left out, %d CPUs followed", n, len(r.rec.cpus))
+	}
+}
+
 func TestTiming(t *testing.T) {
 	r := newRig()
 	r.tick()

@@ -41,6 +41,7 @@ func key(v float64) int {
 // histogram is the spread of the values of one series, and their range since each
 // scraper's last visit.
 type histogram struct {
+	start   int64 // monotonic time at which count was 0, ns
 	count   uint64
 	sum     float64
 	zero    uint64
@@ -123,7 +124,7 @@ func (h *histogram) roll() {
 
 // copyTo copies what a snapshot shows; it reuses the slices of dst.
 func (h *histogram) copyTo(dst *Series, e extent) {
-	dst.Count, dst.Sum, dst.Zero = h.count, h.sum, h.zero
+	dst.Start, dst.Count, dst.Sum, dst.Zero = h.start, h.count, h.sum, h.zero
 	first, native := trimmed(h.first, h.native)
 	dst.First, dst.Native = first, append(dst.Native[:0], native...)
 	dst.Classic = append(dst.Classic[:0], h.classic...)

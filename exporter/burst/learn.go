@@ -46,14 +46,33 @@ func (r *Recorder) learnGauge(s *collectors.Series, slot int32, g gauge) {
 		r.gauges[i].slot, r.gauges[i].seen = slot, false
 		return
 	}
-	if r.followed >= maxSeries {
-		r.overflow++
+	g.metric, g.source, g.slot, g.h = s.Metric, s.Source, slot, r.histogram(g.family)
+	if r.followed < maxSeries {
+		r.followed++
+		r.byKey[id] = len(r.gauges)
+		r.gauges = append(r.gauges, g)
 		return
 	}
-	r.followed++
-	g.metric, g.source, g.slot, g.h = s.Metric, s.Source, slot, r.histogram(g.family)
-	r.byKey[id] = len(r.gauges)
-	r.gauges = append(r.gauges, g)
+	i := r.vacant()
+	if i < 0 {
+		r.left[id] = true
+		return
+	}
+	delete(r.left, id)
+	delete(r.byKey, ident{r.gauges[i].family, r.gauges[i].label.Value})
+	r.byKey[id] = i
+	r.gauges[i] = g
+}
+
+// vacant is the place of a gauge whose row was gone in the tick before; −1 is none.
+func (r *Recorder) vacant() int {
+	for i := range r.gauges {
+		slot := r.gauges[i].slot
+		if int(slot>>6) < len(r.present) && !r.has(slot) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (r *Recorder) learnCPU(s *collectors.Series, slot int32) {
@@ -61,8 +80,8 @@ func (r *Recorder) learnCPU(s *collectors.Series, slot int32) {
 	id := ident{busy, label.Value}
 	i, ok := r.byKey[id]
 	if !ok {
-		if r.followed >= maxSeries {
-			r.overflow++
+		if r.followed+2 > maxSeries {
+			r.left[id] = true
 			return
 		}
 		r.followed += 2

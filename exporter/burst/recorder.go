@@ -7,7 +7,8 @@ import (
 )
 
 // maxSeries bounds the series that are followed: each takes about a kilobyte, and a
-// dozen lines of text. On a machine with more, the first ones are.
+// dozen lines of text. On a machine with more, the first ones are, and what comes later
+// takes the place of what is gone.
 const maxSeries = 512
 
 // Recorder follows ticks. Append and Timing are called by one goroutine at a time;
@@ -18,6 +19,7 @@ type Recorder struct {
 
 	mu       sync.Mutex // guards all below
 	known    int        // slots that were looked at
+	now      int64      // of the newest tick
 	cpus     []cpu
 	gauges   []gauge
 	byKey    map[ident]int // place in gauges or cpus
@@ -25,7 +27,7 @@ type Recorder struct {
 	lastRead [64]int64 // by source, when it was read last; −1 for never
 	present  []uint64  // of the newest tick
 	followed int
-	overflow uint64
+	left     map[ident]bool // those that are not followed, for there are too many
 	visits   [maxScrapers]visit
 	visited  uint64
 }
@@ -75,7 +77,7 @@ type gauge struct {
 
 // New makes a recorder of ticks on a schema.
 func New(schema *collectors.Schema) *Recorder {
-	r := &Recorder{schema: schema, fixed: families(), byKey: map[ident]int{}}
+	r := &Recorder{schema: schema, fixed: families(), byKey: map[ident]int{}, left: map[ident]bool{}}
 	for i := range r.lastRead {
 		r.lastRead[i] = -1
 	}
@@ -86,13 +88,14 @@ func New(schema *collectors.Schema) *Recorder {
 }
 
 func (r *Recorder) histogram(family int) histogram {
-	return histogram{classic: make([]uint64, len(r.fixed[family].Bounds)+1)}
+	return histogram{start: r.now, classic: make([]uint64, len(r.fixed[family].Bounds)+1)}
 }
 
 // Append takes a tick, as tick.Sink describes.
 func (r *Recorder) Append(_ uint64, mono int64, read uint64, values []int64, present []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.now = mono
 	if len(values) > r.known {
 		r.learn(len(values))
 	}
@@ -112,6 +115,23 @@ func (r *Recorder) Append(_ uint64, mono int64, read uint64, values []int64, pre
 			r.lastRead[s] = mono
 		}
 	}
+}
+
+// Overflow is how many series are not followed, for there are too many.
+func (r *Recorder) Overflow() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.overflow()
+}
+
+// overflow is Overflow with the lock held. A CPU has two series.
+func (r *Recorder) overflow() (n uint64) {
+	for id := range r.left {
+		if n++; id.family == busy {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Recorder) has(slot int32) bool { return r.present[slot>>6]>>(slot&63)&1 == 1 }

@@ -27,6 +27,8 @@ type Series struct {
 	// Classic[i] counts values up to Bounds[i] and above the bound before; there is
 	// one more, for all that is larger.
 	Classic []uint64
+	// Start is the monotonic time in ns at which Count was 0.
+	Start int64
 	// Min and Max are the lowest and the highest value since the scraper's last
 	// snapshot, where Ranged says that there was one.
 	Min, Max float64
@@ -54,7 +56,7 @@ func (r *Recorder) Snapshot(dst *Snapshot, scraper string) {
 		dst.Families[i] = r.fixed[i]
 		dst.Families[i].Series = series
 	}
-	dst.Overflow = r.overflow
+	dst.Overflow = r.overflow()
 	place := r.place(scraper)
 	for i := range r.cpus {
 		c := &r.cpus[i]

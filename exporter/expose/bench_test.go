@@ -14,8 +14,8 @@ func TestRenderAllocations(t *testing.T) {
 	x := &metrics{latest: m, schema: &m.schema}
 	var s scratch
 	for _, f := range []format{asText, asOpen, asProto} {
-		x.render(&s, f, "")
-		if n := testing.AllocsPerRun(10, func() { x.render(&s, f, "") }); n != 0 {
+		x.render(&s, f, "", true)
+		if n := testing.AllocsPerRun(10, func() { x.render(&s, f, "", true) }); n != 0 {
 			t.Errorf("format %d: %v allocations", f, n)
 		}
 	}

@@ -18,19 +18,20 @@ type Bursts interface {
 const maxAgent = 200
 
 // scraper is who asks, as far as two scrapes of one can be known to be that: its
-// host, for ports change, and what it calls itself.
+// host, for ports change, what it calls itself, and the parameter scraper, by which two
+// that are alike in both can be told apart.
 func scraper(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	agent := r.UserAgent()
-	return host + " " + agent[:min(len(agent), maxAgent)]
+	agent, name := r.UserAgent(), r.URL.Query().Get("scraper")
+	return host + " " + agent[:min(len(agent), maxAgent)] + " " + name[:min(len(name), maxAgent)]
 }
 
 // appendBursts appends histograms with classic buckets, which is all that both text
 // formats can say, and the range of each.
-func appendBursts(dst []byte, s *burst.Snapshot, open bool) []byte {
+func appendBursts(dst []byte, s *burst.Snapshot, open bool, starts *starts) []byte {
 	for i := range s.Families {
 		f := &s.Families[i]
 		if len(f.Series) == 0 {
@@ -39,6 +40,10 @@ func appendBursts(dst []byte, s *burst.Snapshot, open bool) []byte {
 		dst = appendHead(dst, f, f.Name, "histogram", open)
 		for j := range f.Series {
 			dst = appendClassic(dst, f, &f.Series[j], open)
+			if start, ok := starts.at(f.Series[j].Start); ok && open {
+				dst = append(dst, f.Name...)
+				dst = appendMs(appendLabels(append(dst, "_created"...), &f.Series[j], ""), start)
+			}
 		}
 		for _, e := range extremes {
 			dst = appendExtremes(dst, f, e, open)

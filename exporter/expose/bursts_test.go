@@ -203,7 +203,7 @@ func TestSpans(t *testing.T) {
 			}
 		}
 		b, m := appendFamily(nil, "x", "", "", protoHistogram)
-		b = m.end(appendHistogram(b, &burst.Family{}, &s))
+		b = m.end(appendHistogram(b, &burst.Family{}, &s, nil))
 		h := families(t, b)["x"].GetMetric()[0].GetHistogram()
 		got := map[int]uint64{}
 		k, i, n := 0, 0, int64(0)
@@ -234,7 +234,12 @@ func TestScraper(t *testing.T) {
 	if r.RemoteAddr = "192.0.2.1:4321"; scraper(r) != a {
 		t.Error("another port is another scraper")
 	}
-	if r.Header.Set("User-Agent", strings.Repeat("x", 5000)); scraper(r) == a || len(scraper(r)) > 300 {
+	q := httptest.NewRequest("GET", "/metrics?scraper=b", nil)
+	q.RemoteAddr = "192.0.2.1:1234"
+	if scraper(q) == a {
+		t.Error("a name makes no difference")
+	}
+	if r.Header.Set("User-Agent", strings.Repeat("x", 5000)); scraper(r) == a || len(scraper(r)) > 500 {
 		t.Errorf("%d bytes", len(scraper(r)))
 	}
 }

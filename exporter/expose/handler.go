@@ -22,6 +22,11 @@ type Config struct {
 	Schema *collectors.Schema
 	// Bursts adds histograms of what ticks did between scrapes; it may be nil.
 	Bursts Bursts
+	// Start tells at which monotonic time, in ns, a counter began at zero, where that is
+	// known, and StartWall turns it into Unix ms that stay the same, once the clock is
+	// right. Without both nothing is said of it.
+	Start     func(*collectors.Series) (mono int64, ok bool)
+	StartWall func(mono int64) (ms int64, ok bool)
 	// Pprof adds /debug/pprof.
 	Pprof bool
 
@@ -42,7 +47,11 @@ func Handler(c Config) (http.Handler, error) {
 		return nil, errors.New("expose: Reader needs Session and Wall")
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", &metrics{latest: c.Latest, schema: c.Schema, bursts: c.Bursts})
+	m := &metrics{latest: c.Latest, schema: c.Schema, bursts: c.Bursts}
+	if c.Start != nil && c.StartWall != nil {
+		m.starts = &starts{series: c.Start, wall: c.StartWall}
+	}
+	mux.Handle("GET /metrics", m)
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
 	})

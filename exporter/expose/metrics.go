@@ -18,7 +18,8 @@ import (
 type metrics struct {
 	latest Latest
 	schema *collectors.Schema
-	bursts Bursts // or nil
+	bursts Bursts  // or nil
+	starts *starts // or nil
 
 	table   atomic.Pointer[table]
 	scratch sync.Pool // of *scratch
@@ -39,7 +40,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.scratch.Put(s)
 
 	contentType, f := negotiate(r.Header.Values("Accept"))
-	m.render(s, f, scraper(r))
+	m.render(s, f, scraper(r), r.URL.Query().Get("created") == "1")
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept, Accept-Encoding")
@@ -62,8 +63,9 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	z.Close()
 }
 
-// render makes the exposition of the newest tick.
-func (m *metrics) render(s *scratch, f format, scraper string) {
+// render makes the exposition of the newest tick. created says that OpenMetrics is to
+// have when counters began, as series of their own; protobuf always has it.
+func (m *metrics) render(s *scratch, f format, scraper string, created bool) {
 	tick := &s.tick
 	if !m.latest.Latest(tick) {
 		tick.Values, tick.Present = tick.Values[:0], tick.Present[:0]
@@ -79,11 +81,15 @@ func (m *metrics) render(s *scratch, f format, scraper string) {
 	}
 	switch f {
 	case asProto:
-		s.body = t.appendProto(s.body[:0], tick)
-		s.body = appendProtoBursts(s.body, &s.bursts)
+		s.body = t.appendProto(s.body[:0], tick, m.starts)
+		s.body = appendProtoBursts(s.body, &s.bursts, m.starts)
 	default:
-		s.body = t.append(s.body[:0], tick, f == asOpen)
-		s.body = appendBursts(s.body, &s.bursts, f == asOpen)
+		var known *starts
+		if created {
+			known = m.starts
+		}
+		s.body = t.append(s.body[:0], tick, f == asOpen, known)
+		s.body = appendBursts(s.body, &s.bursts, f == asOpen, known)
 		if f == asOpen {
 			s.body = append(s.body, "# EOF\n"...)
 		}

@@ -89,17 +89,22 @@ func appendPairs(dst []byte, labels []collectors.Label) []byte {
 	return dst
 }
 
-// appendValue appends a Metric that is one number; in has the field of its type.
-func appendValue(dst []byte, labels []collectors.Label, in int, v float64) []byte {
+// appendValue appends a Metric that is one number; in has the field of its type. start
+// is the Unix ms at which a counter began; 0 is not known.
+func appendValue(dst []byte, labels []collectors.Label, in int, v float64, start int64) []byte {
 	dst, m := begin(dst, 4)
 	dst = appendPairs(dst, labels)
 	dst, n := begin(dst, in)
-	dst = n.end(appendDouble(dst, 1, v))
+	dst = appendDouble(dst, 1, v)
+	if start > 0 {
+		dst = appendTime(dst, 3, start)
+	}
+	dst = n.end(dst)
 	return m.end(dst)
 }
 
 // appendProto appends the families of a tick that have a present series.
-func (t *table) appendProto(dst []byte, tick *frame.Tick) []byte {
+func (t *table) appendProto(dst []byte, tick *frame.Tick, starts *starts) []byte {
 	for i := range t.families {
 		var m message
 		headed, field := false, 0
@@ -115,7 +120,8 @@ func (t *table) appendProto(dst []byte, tick *frame.Tick) []byte {
 				typ, field = protoType(t.series[t.families[i].lines[0].slot].Type)
 				dst, m = appendFamily(dst, s.Name, s.Help, s.Unit, typ)
 			}
-			dst = appendValue(dst, s.Labels, field, s.Value(tick.Values[slot]))
+			start, _ := starts.of(s)
+			dst = appendValue(dst, s.Labels, field, s.Value(tick.Values[slot]), start)
 		}
 		if headed {
 			dst = m.end(dst)
@@ -137,7 +143,7 @@ func protoType(t collectors.Type) (typ uint64, field int) {
 
 // appendProtoBursts appends histograms with native and classic buckets, and their
 // ranges.
-func appendProtoBursts(dst []byte, snap *burst.Snapshot) []byte {
+func appendProtoBursts(dst []byte, snap *burst.Snapshot, starts *starts) []byte {
 	for i := range snap.Families {
 		f := &snap.Families[i]
 		if len(f.Series) == 0 {
@@ -146,7 +152,7 @@ func appendProtoBursts(dst []byte, snap *burst.Snapshot) []byte {
 		dst2, m := appendFamily(dst, f.Name, f.Help, f.Unit, protoHistogram)
 		dst = dst2
 		for j := range f.Series {
-			dst = appendHistogram(dst, f, &f.Series[j])
+			dst = appendHistogram(dst, f, &f.Series[j], starts)
 		}
 		dst = m.end(dst)
 		for _, e := range extremes {
@@ -168,7 +174,7 @@ func appendProtoExtremes(dst []byte, f *burst.Family, e extreme) []byte {
 			headed = true
 			dst, m = appendFamily(dst, f.Name+e.suffix, f.Help+e.help, "", protoGauge)
 		}
-		dst = appendValue(dst, s.Labels, 2, e.of(s))
+		dst = appendValue(dst, s.Labels, 2, e.of(s), 0)
 	}
 	if headed {
 		dst = m.end(dst)
@@ -176,7 +182,7 @@ func appendProtoExtremes(dst []byte, f *burst.Family, e extreme) []byte {
 	return dst
 }
 
-func appendHistogram(dst []byte, f *burst.Family, s *burst.Series) []byte {
+func appendHistogram(dst []byte, f *burst.Family, s *burst.Series, starts *starts) []byte {
 	dst, m := begin(dst, 4)
 	dst = appendPairs(dst, s.Labels)
 	dst, h := begin(dst, 7)
@@ -194,6 +200,9 @@ func appendHistogram(dst []byte, f *burst.Family, s *burst.Series) []byte {
 	dst = appendDouble(dst, 6, burst.ZeroThreshold)
 	dst = appendUint(dst, 7, s.Zero)
 	dst = appendSpans(dst, s)
+	if start, ok := starts.at(s.Start); ok {
+		dst = appendTime(dst, 15, start)
+	}
 	return m.end(h.end(dst))
 }
 

@@ -22,6 +22,7 @@ type table struct {
 // family is the series that share a name.
 type family struct {
 	text, open string // HELP and TYPE in Prometheus text and in OpenMetrics
+	counts     bool   // it is a counter in OpenMetrics
 	lines      []line
 }
 
@@ -58,6 +59,7 @@ func newTable(series []collectors.Series) *table {
 			f.text = textHead(s.Metric)
 			_, clash := byName[strings.TrimSuffix(s.Name, "_total")]
 			f.open = openHead(s.Metric, clash)
+			f.counts = isOpenCounter(s.Metric, clash)
 		}
 		p := prefix(s)
 		if at, ok := seen[p]; ok {
@@ -97,8 +99,8 @@ func openHead(m *collectors.Metric, clash bool) string {
 	name, typ := m.Name, "unknown"
 	switch m.Type {
 	case collectors.Counter:
-		if base, ok := strings.CutSuffix(name, "_total"); ok && !clash {
-			name, typ = base, "counter"
+		if isOpenCounter(m, clash) {
+			name, typ = strings.TrimSuffix(name, "_total"), "counter"
 		}
 	case collectors.Gauge:
 		typ = "gauge"
@@ -109,6 +111,10 @@ func openHead(m *collectors.Metric, clash bool) string {
 		head += "# UNIT " + name + " " + m.Unit + "\n"
 	}
 	return head + "# HELP " + name + " " + quotedText.Replace(utf8Text(m.Help)) + "\n"
+}
+
+func isOpenCounter(m *collectors.Metric, clash bool) bool {
+	return m.Type == collectors.Counter && strings.HasSuffix(m.Name, "_total") && !clash
 }
 
 var (
@@ -140,8 +146,8 @@ func prefix(s *collectors.Series) string {
 }
 
 // append appends the exposition of a tick. Families without a present series are
-// left out.
-func (t *table) append(dst []byte, tick *frame.Tick, open bool) []byte {
+// left out. starts, for OpenMetrics, adds when counters began; nil leaves that out.
+func (t *table) append(dst []byte, tick *frame.Tick, open bool, starts *starts) []byte {
 	for i := range t.families {
 		f := &t.families[i]
 		headed := false
@@ -158,9 +164,18 @@ func (t *table) append(dst []byte, tick *frame.Tick, open bool) []byte {
 					dst = append(dst, f.text...)
 				}
 			}
+			s := &t.series[slot]
 			dst = append(dst, l.prefix...)
-			dst = strconv.AppendFloat(dst, t.series[slot].Value(tick.Values[slot]), 'g', -1, 64)
+			dst = strconv.AppendFloat(dst, s.Value(tick.Values[slot]), 'g', -1, 64)
 			dst = append(dst, '\n')
+			if !open || !f.counts {
+				continue
+			}
+			if ms, ok := starts.of(s); ok {
+				dst = append(dst, strings.TrimSuffix(s.Name, "_total")...)
+				dst = append(dst, "_created"...)
+				dst = appendMs(append(dst, l.prefix[len(s.Name):]...), ms)
+			}
 		}
 	}
 	return dst

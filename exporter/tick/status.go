@@ -48,8 +48,12 @@ func (s *source) status() Status {
 	return st
 }
 
+// probePatience is how many deadlines a source has for all reads of a probe: a machine
+// may be busy.
+const probePatience = 5
+
 // Probe opens every source, reads it some times and closes it, for people who ask
-// what there is on this machine. A source that takes longer than its deadline is
+// what there is on this machine. A source that takes several times its deadline is
 // reported as failed; its goroutine ends when the kernel lets go of it.
 func Probe(specs []collectors.Spec, env collectors.Env, reads int) []Status {
 	all := make([]Status, len(specs))
@@ -57,7 +61,7 @@ func Probe(specs []collectors.Spec, env collectors.Env, reads int) []Status {
 		spec := specs[i]
 		answer := make(chan Status, 1)
 		go func() { answer <- probe(&spec, env, reads) }()
-		patience := time.NewTimer(time.Duration(deadline(&spec)))
+		patience := time.NewTimer(probePatience * time.Duration(deadline(&spec)))
 		select {
 		case all[i] = <-answer:
 		case <-patience.C:
