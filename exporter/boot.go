@@ -24,6 +24,7 @@ var sinceBootOfHost = []string{"netstat"}
 // or with the exporter. wall is the wall time in ms of monotonic time 0.
 func counterStarts(env collectors.Env, specs []collectors.Spec, wall int64) func(*collectors.Series) (int64, bool) {
 	boot, ok := bootTime(filepath.Join(env.Procfs, "stat"))
+	ok = ok && boot*1000 <= wall // or the clock was set in between
 	from := sinceBoot
 	if collectors.HostNetwork(env) {
 		from = slices.Concat(sinceBoot, sinceBootOfHost)

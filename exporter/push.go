@@ -10,6 +10,7 @@ import (
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/config"
 	"github.com/ticktier/ticktier/exporter/send"
+	"github.com/ticktier/ticktier/exporter/tick"
 )
 
 // clockFloor is a wall time in ms before which no clock is right: the start of 2025,
@@ -23,7 +24,55 @@ func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.S
 	if err != nil {
 		return nil, err
 	}
-	headers, err := e.cfg.Headers()
+	receivers, err := e.cfg.Receivers()
+	if err != nil {
+		return nil, err
+	}
+	names := receiverNames(e.cfg)
+	d := newDelivered(e.ring, len(receivers))
+	correct := e.corrections()
+	var out []*send.Sender
+	for i, cfg := range receivers {
+		c, err := senderConfig(cfg)
+		if err != nil {
+			return nil, err
+		}
+		c.Name, c.ExternalLabels, c.Schema, c.Start = names[i], labels, schema, start
+		c.Wall, c.Now, c.Steps, c.Synced, c.NotBefore = e.clock.Wall, e.clock.Mono, e.clock.Steps, tick.Synced, clockFloor
+		c.Doubt = func() bool { return e.clock.SinceBoot(0) < freshBoot && !tick.Synced() }
+		if cfg.ClockSource == "receiver" {
+			c.Correct = func(lo, hi int64) { correct(i, lo, hi) }
+		}
+		c.Delivered = func(p send.Progress) { e.progress(d, i, p) }
+		c.Edge = func() uint64 { return e.ring.Stats().LastSeq }
+		c.Version, c.Session, c.Logger = thisBuild().version, e.session, e.log
+		e.readFrom(c, i)
+		s, err := send.New(*c)
+		if err != nil {
+			return nil, fmt.Errorf("--remote-write.url: %s: %w", names[i], err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// freshBoot is how long after boot a clock may yet have to be set.
+const freshBoot = 10 * time.Minute
+
+// corrections lets the receiver that answers first set the clock.
+func (e *exporter) corrections() func(receiver int, lo, hi int64) {
+	var by atomic.Int64
+	by.Store(-1)
+	return func(receiver int, lo, hi int64) {
+		if by.CompareAndSwap(-1, int64(receiver)) || by.Load() == int64(receiver) {
+			e.clock.Correct(lo, hi)
+		}
+	}
+}
+
+// senderConfig is what the configuration of one receiver says of its sender.
+func senderConfig(cfg *config.Config) (*send.Config, error) {
+	headers, err := cfg.Headers()
 	if err != nil {
 		return nil, err
 	}
@@ -31,41 +80,29 @@ func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.S
 	for _, h := range headers {
 		header.Add(h.Name, h.Value)
 	}
-	selected, err := e.cfg.Selected()
+	selected, err := cfg.Selected()
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := cfg.Proxy()
 	if err != nil {
 		return nil, err
 	}
 	every := uint64(0)
-	if e.cfg.RemoteWriteRate > 0 {
-		every = uint64(e.cfg.Rate / e.cfg.RemoteWriteRate)
+	if cfg.RemoteWriteRate > 0 {
+		every = uint64(cfg.Rate / cfg.RemoteWriteRate)
 	}
-	names := receiverNames(e.cfg)
-	d := newDelivered(e.ring, len(e.cfg.RemoteWriteURL))
-	mode := map[string]send.Mode{"2.0": send.Only2, "1.0": send.Only1}[e.cfg.RemoteWriteProtocol]
-	order := map[string]send.Order{"live": send.Live, "strict": send.Strict}[e.cfg.RemoteWriteOrder]
-	var out []*send.Sender
-	for i, url := range e.cfg.RemoteWriteURL {
-		c := send.Config{
-			URL: url, Name: names[i], Interval: e.cfg.RemoteWriteInterval, Timeout: e.cfg.RemoteWriteTimeout, Mode: mode,
-			ShutdownTimeout: e.cfg.ShutdownTimeout, StaleOnStop: e.cfg.RemoteWriteStaleOnStop,
-			ExternalLabels: labels, Schema: schema,
-			Wall: e.clock.Wall, Now: e.clock.Mono, Start: start,
-			NotBefore: clockFloor,
-			Delivered: func(p send.Progress) { e.progress(d, i, p) },
-			Order:     order, BacklogShare: e.cfg.RemoteWriteBacklogShare,
-			Edge: func() uint64 { return e.ring.Stats().LastSeq }, Period: time.Second / time.Duration(e.cfg.Rate),
-			Every: every, Flat: e.cfg.RemoteWriteFlat, Select: selected,
-			Version: thisBuild().version, Session: e.session,
-			Header: header, Authorize: authorizer(e.cfg), Logger: e.log,
-		}
-		e.readFrom(&c, i)
-		s, err := send.New(c)
-		if err != nil {
-			return nil, fmt.Errorf("--remote-write.url: %w", err)
-		}
-		out = append(out, s)
-	}
-	return out, nil
+	return &send.Config{
+		URL: cfg.RemoteWriteURL[0], Interval: cfg.RemoteWriteInterval, Timeout: cfg.RemoteWriteTimeout,
+		Mode:            map[string]send.Mode{"2.0": send.Only2, "1.0": send.Only1}[cfg.RemoteWriteProtocol],
+		ShutdownTimeout: cfg.ShutdownTimeout, StaleOnStop: cfg.RemoteWriteStaleOnStop,
+		Order:        map[string]send.Order{"live": send.Live, "strict": send.Strict}[cfg.RemoteWriteOrder],
+		BacklogShare: cfg.RemoteWriteBacklogShare, Period: time.Second / time.Duration(cfg.Rate),
+		Every: every, Flat: cfg.RemoteWriteFlat, Select: selected,
+		Header: header, Authorize: authorizer(cfg), Proxy: proxy,
+		TLS: send.TLS{CAFile: cfg.RemoteWriteTLSCAFile, CertFile: cfg.RemoteWriteTLSCertFile, KeyFile: cfg.RemoteWriteTLSKeyFile,
+			ServerName: cfg.RemoteWriteTLSServerName, Insecure: cfg.RemoteWriteTLSInsecure},
+	}, nil
 }
 
 // externalLabels are the labels for all that is pushed.

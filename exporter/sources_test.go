@@ -165,10 +165,10 @@ func TestCounterStarts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		start := counterStarts(collectors.Env{Procfs: proc}, specs, 5000)
+		start := counterStarts(collectors.Env{Procfs: proc}, specs, 5_000_000)
 		for i, want := range []bool{true, host, false} {
 			at, ok := start(&collectors.Series{Source: uint8(i), Metric: &collectors.Metric{Name: "x_total"}})
-			if ok != want || ok && at != 995e9 {
+			if ok != want || ok && at != -4000e9 {
 				t.Errorf("host's network %v, %s: got %d, %v; want %v", host, specs[i].Name, at, ok, want)
 			}
 		}

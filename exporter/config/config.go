@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	PingTarget        []string `name:"ping.target" sep:"none" help:"Host to ping ten times a second, HOST by ICMP or HOST:PORT by TCP; may be repeated." placeholder:"TARGET" group:"read"`
 	ContainerNetwork  bool     `name:"container-network" help:"Report the network of a container that does not share the host's, as if it were the device's." group:"read"`
 
-	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication." placeholder:"URL" group:"push"`
+	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication. Behind a # may stand what holds for it alone, as in #rate=1&flat=15s." placeholder:"URL" group:"push"`
 	RemoteWriteInterval time.Duration `name:"remote-write.interval" help:"Time between two pushes." default:"5s" placeholder:"TIME" group:"push"`
 	RemoteWriteTimeout  time.Duration `name:"remote-write.timeout" help:"Longest a push may take." default:"30s" placeholder:"TIME" group:"push"`
 	RemoteWriteProtocol string        `name:"remote-write.protocol" help:"Remote-write version: 2.0, 1.0, or auto for 2.0 where the receiver knows it." enum:"auto,2.0,1.0" default:"auto" placeholder:"VERSION" group:"push"`
@@ -38,6 +39,13 @@ type Config struct {
 	RemoteWriteTokenFile    string   `name:"remote-write.bearer-token-file" help:"File with a bearer token for all receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
 	RemoteWriteUsername     string   `name:"remote-write.username" help:"User for basic authentication at all receivers." placeholder:"NAME" group:"push"`
 	RemoteWritePasswordFile string   `name:"remote-write.password-file" help:"File with the password of --remote-write.username; it is read again when it changes." placeholder:"FILE" group:"push"`
+
+	RemoteWriteTLSCAFile     string `name:"remote-write.tls-ca-file" help:"File with the certificates, in PEM, that receivers' are to be signed by, in place of the system's; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSCertFile   string `name:"remote-write.tls-cert-file" help:"File with the certificate, in PEM, to show to receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSKeyFile    string `name:"remote-write.tls-key-file" help:"File with the key of --remote-write.tls-cert-file." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSServerName string `name:"remote-write.tls-server-name" help:"Name that receivers' certificates are to have; empty for that in the URL." placeholder:"NAME" group:"push"`
+	RemoteWriteTLSInsecure   bool   `name:"remote-write.tls-insecure-skip-verify" help:"Take any certificate: whoever is on the way can read and change what is pushed." group:"push"`
+	RemoteWriteProxyURL      string `name:"remote-write.proxy-url" help:"Proxy to push through, http, https or socks5; direct for none. Without it HTTP_PROXY, HTTPS_PROXY and NO_PROXY hold." placeholder:"URL" group:"push"`
 
 	RemoteWriteOrder        string        `name:"remote-write.order" help:"What goes first when there is a backlog: live, the newest, where the receiver takes samples out of order; or strict, the oldest." enum:"live,strict" default:"live" placeholder:"ORDER" group:"push"`
 	RemoteWriteBacklogShare float64       `name:"remote-write.backlog-share" help:"Share of the line's time that a backlog behind the live edge may take." default:"0.5" placeholder:"SHARE" group:"push"`
@@ -56,6 +64,8 @@ type Config struct {
 	SpoolDir      string        `name:"spool.dir" help:"Directory for ticks that the ring has to give up before every receiver has them; empty for none." placeholder:"DIR" group:"spool"`
 	SpoolMaxBytes Bytes         `name:"spool.max-bytes" help:"Most that the spool may take; the oldest ticks make room." default:"64MiB" placeholder:"SIZE" group:"spool"`
 	SpoolMaxAge   time.Duration `name:"spool.max-age" help:"Oldest that ticks in the spool may become; 0 for any age." default:"0s" placeholder:"TIME" group:"spool"`
+
+	ClockSource string `name:"clock.source" help:"Whose clock holds: system, this machine's, or receiver, that of the first --remote-write.url." enum:"system,receiver" default:"system" placeholder:"SOURCE"`
 
 	ShutdownTimeout time.Duration `name:"shutdown.timeout" help:"How long to go on pushing what is left at a stop." default:"5s" placeholder:"TIME"`
 	Pprof           bool          `name:"debug.pprof" help:"Serve /debug/pprof, in a build that has it."`
@@ -117,7 +127,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.checkPush(bad)
-	c.checkDelivery(bad)
+	c.checkSpool(bad)
 	if _, err := c.Labels(); err != nil {
 		errs = append(errs, err)
 	}
@@ -175,28 +185,92 @@ func readableDir(path string) error {
 	return nil
 }
 
-// checkPush checks what pushing needs.
+// checkPush checks what pushing needs, for each receiver.
 func (c *Config) checkPush(bad func(string, ...any)) {
 	c.RemoteWriteURL = split(c.RemoteWriteURL, isURL)
-	seen := map[string]bool{}
-	for _, s := range c.RemoteWriteURL {
-		if err := checkURL(s); err != nil {
-			bad("--remote-write.url: %w", err)
-		} else if seen[s] {
-			bad("--remote-write.url: %s is given twice", redact(s))
-		}
-		seen[s] = true
+	if c.ClockSource == "receiver" && len(c.RemoteWriteURL) == 0 {
+		bad("--clock.source: receiver needs a --remote-write.url")
 	}
+	receivers, err := c.Receivers()
+	if err != nil {
+		bad("%w", err)
+		return
+	}
+	if len(receivers) == 0 {
+		receivers = []*Config{c}
+	}
+	seen := map[string]bool{} // what is wrong with all is said once
+	once := func(format string, a ...any) {
+		if err := fmt.Errorf(format, a...); !seen[err.Error()] {
+			seen[err.Error()] = true
+			bad("%w", err)
+		}
+	}
+	given := map[string]bool{}
+	for i, s := range c.RemoteWriteURL {
+		if err := checkURL(receivers[i].RemoteWriteURL[0]); err != nil {
+			once("--remote-write.url: %w", err)
+		} else if given[s] {
+			once("--remote-write.url: %s is given twice", redact(s))
+		}
+		given[s] = true
+	}
+	for _, r := range receivers {
+		r.checkReceiver(once)
+		r.checkDelivery(once)
+	}
+}
+
+// checkReceiver checks what pushing to one receiver needs.
+func (c *Config) checkReceiver(bad func(string, ...any)) {
 	if c.RemoteWriteInterval < 10*time.Millisecond {
 		bad("--remote-write.interval: %s is less than 10ms", c.RemoteWriteInterval)
 	}
 	if c.RemoteWriteTimeout < 10*time.Millisecond {
 		bad("--remote-write.timeout: %s is less than 10ms", c.RemoteWriteTimeout)
 	}
+	if !oneOf(c.RemoteWriteProtocol, "", "auto", "2.0", "1.0") {
+		bad("--remote-write.protocol: %q is none of auto, 2.0, 1.0", c.RemoteWriteProtocol)
+	}
+	if !oneOf(c.RemoteWriteOrder, "", "live", "strict") {
+		bad("--remote-write.order: %q is neither live nor strict", c.RemoteWriteOrder)
+	}
 	if _, err := c.Headers(); err != nil {
 		bad("%w", err)
 	}
+	if _, err := c.Proxy(); err != nil {
+		bad("--remote-write.proxy-url: %w", err)
+	}
+	if (c.RemoteWriteTLSCertFile == "") != (c.RemoteWriteTLSKeyFile == "") {
+		bad("--remote-write.tls-cert-file and --remote-write.tls-key-file: one needs the other")
+	}
+	if c.RemoteWriteTLSInsecure && c.RemoteWriteTLSCAFile != "" {
+		bad("--remote-write.tls-insecure-skip-verify: makes nothing of --remote-write.tls-ca-file")
+	}
 	c.checkCredentials(bad)
+}
+
+func oneOf(s string, all ...string) bool { return slices.Contains(all, s) }
+
+// Proxy is the proxy to push through, nil for that of the environment. A URL
+// without a host is none at all.
+func (c *Config) Proxy() (*url.URL, error) {
+	switch c.RemoteWriteProxyURL {
+	case "":
+		return nil, nil
+	case "direct":
+		return &url.URL{}, nil
+	}
+	u, err := url.Parse(c.RemoteWriteProxyURL)
+	switch {
+	case err != nil:
+		return nil, errors.New("is not a URL") // the text may hold a password
+	case !oneOf(u.Scheme, "http", "https", "socks5", "socks5h"):
+		return nil, fmt.Errorf("%s does not begin with http://, https:// or socks5://", redact(c.RemoteWriteProxyURL))
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%s names no host", redact(c.RemoteWriteProxyURL))
+	}
+	return u, nil
 }
 
 func (c *Config) checkCredentials(bad func(string, ...any)) {
@@ -211,6 +285,9 @@ func (c *Config) checkCredentials(bad func(string, ...any)) {
 	for _, f := range []struct{ flag, path string }{
 		{"--remote-write.bearer-token-file", c.RemoteWriteTokenFile},
 		{"--remote-write.password-file", c.RemoteWritePasswordFile},
+		{"--remote-write.tls-ca-file", c.RemoteWriteTLSCAFile},
+		{"--remote-write.tls-cert-file", c.RemoteWriteTLSCertFile},
+		{"--remote-write.tls-key-file", c.RemoteWriteTLSKeyFile},
 	} {
 		if f.path == "" {
 			continue

@@ -8,7 +8,7 @@ import (
 	"github.com/ticktier/ticktier/exporter/selector"
 )
 
-// checkDelivery checks what is sent, in which order, and what is kept meanwhile.
+// checkDelivery checks what is sent to one receiver, and in which order.
 func (c *Config) checkDelivery(bad func(string, ...any)) {
 	if c.RemoteWriteBacklogShare <= 0 || c.RemoteWriteBacklogShare > 1 {
 		bad("--remote-write.backlog-share: %v is not more than 0 and at most 1", c.RemoteWriteBacklogShare)
@@ -22,6 +22,10 @@ func (c *Config) checkDelivery(bad func(string, ...any)) {
 	if _, err := c.Selected(); err != nil {
 		bad("%w", err)
 	}
+}
+
+// checkSpool checks what is kept meanwhile.
+func (c *Config) checkSpool(bad func(string, ...any)) {
 	if c.SpoolDir != "" && (c.SpoolMaxBytes < MinSpoolBytes || c.SpoolMaxBytes > MaxRingBytes) {
 		bad("--spool.max-bytes: %s is not between %s and %s", c.SpoolMaxBytes, Bytes(MinSpoolBytes), Bytes(MaxRingBytes))
 	}

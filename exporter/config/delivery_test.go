@@ -61,13 +61,15 @@ func TestDeliveryFaults(t *testing.T) {
 		c := good
 		change(&c)
 		var faults []string
-		c.checkDelivery(func(format string, a ...any) {
+		bad := func(format string, a ...any) {
 			text := format
 			if err, ok := a[0].(error); ok && format == "%w" {
 				text = err.Error()
 			}
 			faults = append(faults, text)
-		})
+		}
+		c.checkDelivery(bad)
+		c.checkSpool(bad)
 		if flag == "" && len(faults) > 0 || flag != "" && (len(faults) != 1 || !strings.HasPrefix(faults[0], flag)) {
 			t.Errorf("%s: %v", flag, faults)
 		}

@@ -2,7 +2,9 @@ package send
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -33,6 +35,7 @@ const (
 // client posts bodies to one URL over one connection.
 type client struct {
 	http      *http.Client
+	files     *tlsFiles // nil where a transport was given
 	url       *url.URL
 	header    http.Header // common to all requests
 	authorize func(http.Header) error
@@ -53,30 +56,16 @@ type reply struct {
 	date       time.Time     // by the receiver's clock, to a second; zero is unknown
 }
 
-func newClient(c *Config, u *url.URL) *client {
-	rt := c.Transport
-	if rt == nil {
-		rt = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 10 * time.Second,
-			MaxConnsPerHost:     1,
-			MaxIdleConnsPerHost: 1,
-			// Kept over one missed push.
-			IdleConnTimeout:        max(90*time.Second, 2*c.Interval+10*time.Second),
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: 64 << 10,
-		}
-	}
+// newClient makes a client. Trust tells what time it is, for certificates.
+func newClient(c *Config, u *url.URL, trust *trust) (*client, error) {
 	h := http.Header{}
 	for name, values := range c.Header {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
 	h.Set("User-Agent", "ticktier-exporter/"+c.Version)
-	h.Set("Content-Encoding", "snappy")
-	return &client{
+	cl := &client{
 		http: &http.Client{
-			Transport: rt,
+			Transport: c.Transport,
 			// A redirect followed turns into a GET, whose 200 would be taken for
 			// success.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -86,6 +75,61 @@ func newClient(c *Config, u *url.URL) *client {
 		authorize: c.Authorize,
 		timeout:   c.Timeout,
 	}
+	if c.Transport != nil {
+		return cl, nil
+	}
+	cl.files = &tlsFiles{cfg: c.TLS, host: u.Hostname(), trust: trust, log: c.Logger.With("url", cmp.Or(c.Name, Redact(u)))}
+	conf, err := cl.files.load()
+	if err != nil {
+		return nil, err
+	}
+	cl.http.Transport = transport(c, conf)
+	return cl, nil
+}
+
+// transport is plain net/http with one connection.
+func transport(c *Config, conf *tls.Config) *http.Transport {
+	proxy := http.ProxyFromEnvironment
+	switch {
+	case c.Proxy == nil:
+	case c.Proxy.Host == "":
+		proxy = nil
+	default:
+		proxy = http.ProxyURL(c.Proxy)
+	}
+	return &http.Transport{
+		Proxy:               proxy,
+		TLSClientConfig:     conf,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxConnsPerHost:     1,
+		MaxIdleConnsPerHost: 1,
+		// Kept over one missed push.
+		IdleConnTimeout:        max(90*time.Second, 2*c.Interval+10*time.Second),
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// refresh takes new certificates where their files changed.
+func (c *client) refresh() {
+	if c.files == nil || !c.files.changed() {
+		return
+	}
+	conf, err := c.files.load()
+	if err != nil {
+		c.files.log.Error("new certificates cannot be used, the old ones stay", "err", err)
+		return
+	}
+	old, ok := c.http.Transport.(*http.Transport)
+	if !ok {
+		return
+	}
+	t := old.Clone()
+	t.TLSClientConfig = conf
+	c.http.Transport = t
+	old.CloseIdleConnections()
+	c.files.log.Info("certificates are read again")
 }
 
 // protocolHeaders sets the headers that tell the receiver what the body is.
@@ -103,27 +147,40 @@ func protocolHeaders(h http.Header, p Protocol) {
 // post sends one body and waits for the reply's headers. seqs is the range of
 // ticks in it and session theirs, for people who read a receiver's log.
 func (c *client) post(ctx context.Context, p Protocol, body []byte, seqs, session string) reply {
+	return c.do(ctx, http.MethodPost, bytes.NewReader(body), func(h http.Header) {
+		h.Set("Content-Encoding", "snappy")
+		protocolHeaders(h, p)
+		if seqs != "" {
+			h.Set(headerSeq, seqs)
+		}
+		if session != "" {
+			h.Set(headerSession, session)
+		}
+	})
+}
+
+// ask sends a request that changes nothing, for the time in the reply.
+func (c *client) ask(ctx context.Context) reply {
+	return c.do(ctx, http.MethodOptions, nil, func(http.Header) {})
+}
+
+func (c *client) do(ctx context.Context, method string, body io.Reader, headers func(http.Header)) reply {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.url.String(), body)
 	if err != nil {
 		return reply{err: err}
 	}
 	for name, values := range c.header {
 		req.Header[name] = values
 	}
-	protocolHeaders(req.Header, p)
-	if seqs != "" {
-		req.Header.Set(headerSeq, seqs)
-	}
-	if session != "" {
-		req.Header.Set(headerSession, session)
-	}
+	headers(req.Header)
 	if c.authorize != nil {
 		if err := c.authorize(req.Header); err != nil {
 			return reply{err: err}
 		}
 	}
+	c.refresh()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {

@@ -65,6 +65,15 @@ type Config struct {
 	// clock is before it, it is not set, and nothing is sent. What is sampled
 	// meanwhile gets its right time when it is.
 	NotBefore int64
+	// Steps is how often the clock was stepped; Doubt tells whether it may be wrong
+	// although it looks right, as soon after boot: the receiver is asked for the time
+	// then before anything is sent. Synced tells whether the kernel knows the clock
+	// to be right. Correct, where set, takes the receiver's time: that wall − monotonic
+	// time lies between two bounds in ns. All are called from any goroutine, and may
+	// be nil.
+	Steps         func() uint64
+	Doubt, Synced func() bool
+	Correct       func(lo, hi int64)
 	// Delivered is told whenever the receiver has more than before. What it has needs
 	// no more room for this URL. Ahead is only valid during the call, which must not
 	// block. Nil is allowed.
@@ -97,7 +106,11 @@ type Config struct {
 	// credentials to each request's.
 	Header    http.Header
 	Authorize func(h http.Header) error
-	// Transport is for tests and TLS; nil is plain net/http with one connection.
+	// TLS is for https. Proxy is the proxy to go through: nil is that of the
+	// environment, one without a host none. Transport is for tests, in place of all
+	// that; nil is net/http with one connection.
+	TLS       TLS
+	Proxy     *url.URL
 	Transport http.RoundTripper
 	// Limits of one request; 0 are the defaults.
 	MaxSamples, MaxBytes int
@@ -168,6 +181,7 @@ func ParseURL(s string) (*url.URL, error) {
 	case u.Host == "":
 		return nil, errors.New("no host in it")
 	}
+	u.Fragment, u.RawFragment = "", "" // nobody sends it
 	return u, nil
 }
 

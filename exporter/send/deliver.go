@@ -50,7 +50,7 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 		if n > 0 {
 			s.stats.retries.Add(1)
 		}
-		began := time.Now()
+		began, mono := time.Now(), s.cfg.Now()
 		rep := s.client.post(ctx, s.proto.use, r.body, seqs, s.session())
 		if ctx.Err() != nil && rep.err != nil {
 			s.state.gaveUp(rep)
@@ -60,9 +60,7 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 		if rep.err == nil {
 			s.stats.bytes.Add(int64(len(r.body)))
 		}
-		if !rep.date.IsZero() {
-			s.stats.skew.Store(rep.date.UnixMilli() - s.cfg.Wall(s.cfg.Now()))
-		}
+		s.hears(rep, mono)
 		v := classify(rep, s.proto.use, s.proto.auto, s.proto.known || s.proto.tried)
 		if v != retry {
 			s.lim.took(time.Since(began), s.cfg.Timeout)

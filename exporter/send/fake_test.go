@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math"
 	"net/http"
@@ -94,7 +95,9 @@ type receiver struct {
 	script   func(n int, req *http.Request, p Protocol, samples int) answer
 	requests []*http.Request
 	stored   written
-	stored1  int // requests stored, by protocol
+	asked    int                // for the time
+	date     func() http.Header // what is answered then; nil is nothing of use
+	stored1  int                // requests stored, by protocol
 	stored2  int
 	bad      []error
 }
@@ -122,6 +125,16 @@ func status(code int, header ...string) answer {
 }
 
 func (rc *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodOptions {
+		rc.mu.Lock()
+		defer rc.mu.Unlock()
+		rc.asked++
+		h := http.Header{}
+		if rc.date != nil {
+			h = rc.date()
+		}
+		return &http.Response{StatusCode: 405, Header: h, Body: http.NoBody, Request: req}, nil
+	}
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
@@ -253,3 +266,6 @@ func metric(s *Sender, name, code string) float64 {
 	}
 	panic(fmt.Sprint("no metric ", name, " ", code))
 }
+
+// quiet is the log of a server whose complaints are expected.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -9,14 +9,14 @@ import (
 
 // fill takes ticks of the lane into the batch, unless there is one already.
 func (s *Sender) fill() {
-	if len(s.batch.ticks) > 0 {
+	if s.batch.len() > 0 {
 		return
 	}
 	s.from, s.caughtUp = 0, false
 	s.pen.release(s, time.Now())
 	s.fit()
 	for !s.batch.full() {
-		if !s.held && !s.next() {
+		if !s.reading && !s.next() {
 			s.caughtUp = true
 			break
 		}
@@ -56,16 +56,22 @@ func (s *Sender) take(t *frame.Tick) bool {
 		// Series that ended with the hole get their markers; the rest was sent.
 		s.edge = true
 	} else if read = s.thin.mask(s.cfg.Every, t.Seq, t.Read); read == 0 && t.Read != 0 {
-		s.held = false
+		s.reading = false
 		return true
 	}
-	ms, ok := s.stamp(t)
-	if !ok {
+	ms, v := s.stamp(t)
+	switch v {
+	case stampNext:
 		return false
+	case stampTaken:
+		s.over.add(s, t, ms)
+		s.reading = false
+		return true
 	}
+	s.over.end(s)
 	s.batch.add(t, ms)
 	s.batch.ticks[len(s.batch.ticks)-1].read = read
-	s.held = false
+	s.reading = false
 	return !s.edge
 }
 
@@ -77,7 +83,7 @@ func (s *Sender) next() bool {
 		}
 		return false
 	}
-	s.held = true
+	s.reading = true
 	s.countLost(s.lane)
 	s.want = s.src.Tick().Seq + 1
 	return true
@@ -103,25 +109,6 @@ func (s *Sender) countLost(l *lane) {
 }
 
 func (s *Sender) wallTime(mono int64) time.Time { return time.UnixMilli(s.cfg.Wall(mono)).UTC() }
-
-// maxNudge is how far in ms a tick's time may be moved. At 1000 Hz two reads that
-// began late can fall into one millisecond; a receiver takes one sample for each.
-const maxNudge = 2
-
-// stamp is the wall time of a tick. false means that the clock was stepped back
-// before it: a batch must be in order, so it begins a new one.
-func (s *Sender) stamp(t *frame.Tick) (int64, bool) {
-	ms := s.wall(t.Time)
-	switch {
-	case ms > s.lastMs:
-	case s.lastMs-ms < maxNudge:
-		ms = s.lastMs + 1
-	case s.batch.len() > 0:
-		return 0, false
-	}
-	s.lastMs = ms
-	return ms, true
-}
 
 // fit makes table and batch fit the lane's series and the protocol.
 func (s *Sender) fit() {

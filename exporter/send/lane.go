@@ -42,22 +42,27 @@ type lane struct {
 	earlier Earlier // src, where it is that
 	until   uint64  // the first tick that is not this lane's; 0 is none
 
-	table  *table
-	live   []uint64
-	held   bool  // src's tick is read but in no batch
-	edge   bool  // the tick at until is in the batch, for its markers
-	lastMs int64 // wall time of the newest sample put into a batch
-	clock  startClock
-	starts []int64 // by slot, wall ms
-	skip   []uint64
-	hide   []uint64
-	pen    quarantine
-	epoch  uint64
-	thin   thinning
-	flat   flatness
-	want   uint64  // the number behind the tick read last
-	id     string  // of the session that the ticks are of
-	monos  []start // by slot, of a former session
+	table   *table
+	live    []uint64
+	reading bool // src's tick is read but in no batch
+	edge    bool // the tick at until is in the batch, for its markers
+	// Wall times in ms of the first and the newest sample put into a batch; those that
+	// were sent before the clock was stepped back far; and what the lane must stay
+	// below, 0 where that is nothing.
+	firstMs, lastMs int64
+	taken           [2]int64
+	ceil            int64
+	clock           startClock
+	starts          []int64 // by slot, wall ms
+	skip            []uint64
+	hide            []uint64
+	pen             quarantine
+	epoch           uint64
+	thin            thinning
+	flat            flatness
+	want            uint64  // the number behind the tick read last
+	id              string  // of the session that the ticks are of
+	monos           []start // by slot, of a former session
 }
 
 // start is when a counter started, where that is known.
@@ -66,7 +71,7 @@ type start struct {
 	known bool
 }
 
-func newLane(src stream) *lane { return &lane{src: src, lastMs: math.MinInt64} }
+func newLane(src stream) *lane { return &lane{src: src, firstMs: math.MinInt64, lastMs: math.MinInt64} }
 
 // use makes a lane the one that the next batch is of.
 func (s *Sender) use(l *lane) {
@@ -88,7 +93,8 @@ func (s *Sender) use(l *lane) {
 // begin forgets what was of another session.
 func (l *lane) begin(b *batch) {
 	clear(b.live)
-	l.table, l.lastMs, l.clock, l.skip, l.pen = nil, math.MinInt64, startClock{}, nil, quarantine{}
+	l.firstMs, l.lastMs, l.taken = math.MinInt64, math.MinInt64, [2]int64{}
+	l.table, l.clock, l.skip, l.pen = nil, startClock{}, nil, quarantine{}
 	l.epoch, l.id = l.earlier.Epoch(), l.earlier.Session()
 	l.thin, l.flat, l.monos = thinning{}, flatness{}, nil
 }

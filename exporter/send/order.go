@@ -31,8 +31,11 @@ type Progress struct {
 // hole is a run of ticks, [from, to), that was left for later.
 type hole struct {
 	from, to uint64
-	live     []uint64 // the series that were live before it
-	flat     flatness
+	// What was sent before it and after it, wall ms: a clock that is stepped back must
+	// not put its ticks there.
+	after, before int64
+	live          []uint64 // the series that were live before it
+	flat          flatness
 }
 
 // maxHoles bounds how often the live edge goes first while there is a backlog.
@@ -62,7 +65,7 @@ func (s *Sender) live() bool { return s.cfg.Order == Live && s.cfg.Behind != nil
 // pushOrdered delivers former sessions and then this one, until it has caught up.
 func (s *Sender) pushOrdered(ctx context.Context) error {
 	for s.backlog() {
-		if err := s.pushBacklog(ctx); err != nil {
+		if err := s.pushBacklog(ctx); err != nil || s.held() {
 			return err
 		}
 	}
@@ -74,7 +77,7 @@ func (s *Sender) pushOrdered(ctx context.Context) error {
 func (s *Sender) pushLane(ctx context.Context) error {
 	for {
 		more, err := s.pushBatch(ctx)
-		if err != nil || !more {
+		if err != nil || !more || s.held() {
 			return err
 		}
 	}
@@ -84,7 +87,8 @@ func (s *Sender) pushLane(ctx context.Context) error {
 func (s *Sender) pushBatch(ctx context.Context) (more bool, err error) {
 	s.proto.start(time.Now())
 	s.fill()
-	if len(s.batch.ticks) == 0 {
+	if s.batch.len() == 0 {
+		s.leftOut()
 		return false, nil
 	}
 	if err := s.deliver(ctx); err != nil {
@@ -107,7 +111,7 @@ func (s *Sender) pushLive(ctx context.Context, due bool) error {
 		if !ahead && s.backlog() {
 			return s.pushOrdered(ctx)
 		}
-		if more, err = s.pushBatch(ctx); err != nil {
+		if more, err = s.pushBatch(ctx); err != nil || s.held() {
 			return err
 		}
 	}
@@ -133,7 +137,7 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 	if l.earlier != nil {
 		s.use(l.earlier)
 		_, err := s.pushBatch(ctx)
-		if err == nil && s.caughtUp && !s.lane.held {
+		if err == nil && s.caughtUp && !s.lane.reading {
 			l.earlier = nil
 			s.log.Info("what former sessions left is delivered")
 			s.report()
@@ -144,7 +148,8 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 	s.use(l.behind)
 	if !l.entered {
 		l.entered = true
-		s.until, s.want, s.held, s.edge = h.to, h.from, false, false
+		s.until, s.want, s.reading, s.edge = h.to, h.from, false, false
+		s.firstMs, s.lastMs, s.taken, s.ceil = l.now.firstMs, h.after, l.now.taken, h.before
 		s.flat, s.thin = h.flat, thinning{}
 		clear(s.batch.live)
 		for len(s.batch.live) < len(h.live) {
@@ -211,16 +216,16 @@ const (
 // leapTo makes the first tick from number seq on the live lane's next.
 func (s *Sender) leapTo(seq uint64) {
 	l := &s.lanes
-	s.held = false
+	s.reading = false
 	s.cfg.Ticks.Seek(seq)
 	if !s.src.Next() {
 		s.cfg.Ticks.Seek(l.nowNext)
 		return
 	}
 	// What is lost before it is the backlog's to count.
-	s.held = true
+	s.reading = true
 	t := s.src.Tick()
-	h := hole{from: l.nowNext, to: t.Seq, live: slices.Clone(s.batch.live), flat: s.flat.clone()}
+	h := hole{from: l.nowNext, to: t.Seq, after: s.lastMs, before: s.wall(t.Time), live: slices.Clone(s.batch.live), flat: s.flat.clone()}
 	if h.to <= h.from {
 		return
 	}
@@ -246,10 +251,10 @@ func orderProbe() []collectors.Series {
 func (s *Sender) takesLate(ctx context.Context) (bool, error) {
 	newest := s.cfg.Wall(s.cfg.Now())
 	oldest := newest
-	if l := s.lanes.earlier; l != nil && l.held {
+	if l := s.lanes.earlier; l != nil && l.reading {
 		oldest = l.earlier.Wall(l.earlier.Tick().Time)
 	} else if l != nil && l.earlier.Next() {
-		l.held = true
+		l.reading = true
 		s.countLost(l)
 		oldest = l.earlier.Wall(l.earlier.Tick().Time)
 	} else {

@@ -31,7 +31,9 @@ type Sender struct {
 	state    state
 	bisect   bisection
 	stop     stopping
+	over     overlap
 
+	trust  *trust
 	cursor atomic.Uint64
 	stats  stats
 }
@@ -47,11 +49,14 @@ func New(c Config) (*Sender, error) {
 	}
 	full := bounds{bytes: c.MaxBytes, samples: c.MaxSamples}
 	s := &Sender{
-		cfg:    c,
-		name:   cmp.Or(c.Name, Redact(u)),
-		client: newClient(&c, u),
-		lim:    limits{now: full, max: full},
-		proto:  newNegotiation(c.Mode),
+		cfg:   c,
+		name:  cmp.Or(c.Name, Redact(u)),
+		trust: newTrust(&c),
+		lim:   limits{now: full, max: full},
+		proto: newNegotiation(c.Mode),
+	}
+	if s.client, err = newClient(&c, u, s.trust); err != nil {
+		return nil, err
 	}
 	s.lanes.now = newLane(c.Ticks)
 	if c.Behind != nil {
@@ -66,6 +71,9 @@ func New(c Config) (*Sender, error) {
 	s.stats.newest.Store(math.MinInt64)
 	s.stats.skew.Store(math.MinInt64)
 	s.stats.protocol.Store(int64(s.proto.use))
+	if c.TLS.Insecure && u.Scheme == "https" {
+		s.log.Warn("ANY CERTIFICATE IS TAKEN: whoever is on the way can read and change what is pushed (--remote-write.tls-insecure-skip-verify)")
+	}
 	return s, nil
 }
 
@@ -116,11 +124,9 @@ func (s *Sender) Run(ctx context.Context) error {
 // push delivers what is due: all there is, or with the live edge first that and some
 // of the backlog. An error means that sending is over.
 func (s *Sender) push(ctx context.Context, due bool) error {
-	if s.cfg.Wall(s.cfg.Now()) < s.cfg.NotBefore {
-		s.state.clockUnset(s.log)
+	if !s.clockGood(ctx) {
 		return nil
 	}
-	s.state.clockSet(s.log)
 	if s.live() {
 		return s.pushLive(ctx, due)
 	}

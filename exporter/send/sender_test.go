@@ -337,11 +337,17 @@ func TestCatchUp(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	for _, c := range []struct{ name, in, want string }{
-		{"regular", "10 20 30", "10 20 30"},
-		{"two in one millisecond", "10 10 11 13", "10 11 12 13"},
-		{"small step back", "10 20 19 30", "10 20 21 30"},
-		{"step back", "1010 1020 15 25", "1010 1020 15 25"},
+	for _, c := range []struct {
+		name, in, want string
+		lost           float64
+	}{
+		{"regular", "10 20 30", "10 20 30", 0},
+		{"two in one millisecond", "10 10 11 13", "10 11 12 13", 0},
+		{"small step back", "10 20 19 30", "10 20 21 30", 0},
+		{"step back", "1010 1020 1030 1015 1025 1035 1045", "1010 1020 1030 1035 1045", 2},
+		{"step back to the end", "1010 1020 15 25", "1010 1020", 2},
+		{"step back behind all that was sent", "1010 1020 900 1000 1030", "1010 1020 1030", 2},
+		{"far back", "9001010 9001020 15 25 9001011 9001021", "9001010 9001020 15 25 9001021", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -355,8 +361,11 @@ func TestClock(t *testing.T) {
 				rc := &receiver{script: ok}
 				cfg := r.config(rc, r.ring(), &logs{})
 				cfg.Wall = func(mono int64) int64 { return ms[mono/100e6] }
-				runFor(t, cfg, 5*time.Second)
+				s := runFor(t, cfg, 5*time.Second)
 				rc.check(t)
+				if n := metric(s, "ticks_lost_total", ""); n != c.lost || s.Cursor() != uint64(len(ms)) {
+					t.Errorf("%v ticks are counted as lost, want %v; the cursor is %d", n, c.lost, s.Cursor())
+				}
 				var got []string
 				for _, ss := range rc.stored {
 					for _, s := range ss {

@@ -118,7 +118,17 @@ func (st *state) clockUnset(log *slog.Logger) {
 	}
 }
 
-// clockSet is told that the clock is set.
+// clockContradicted is told that the receiver's clock is another by more than a day.
+func (st *state) clockContradicted(log *slog.Logger, skew time.Duration) {
+	if !st.unset {
+		st.unset = true
+		st.lastErr = "the clock is wrong by more than a day"
+		log.Warn("clock is contradicted by the receiver's by more than a day, nothing is sent until they agree",
+			"receiver_minus_this", skew.Round(time.Second))
+	}
+}
+
+// clockSet is told that the clock is right.
 func (st *state) clockSet(log *slog.Logger) {
 	if st.unset {
 		st.unset, st.lastErr = false, ""

@@ -89,13 +89,13 @@ func (s *Sender) drain(ctx context.Context) error {
 		return err
 	}
 	// The rest of the line is the backlog's now.
-	for !s.state.unset && s.backlog() {
+	for !s.held() && s.backlog() {
 		if err := s.pushBacklog(ctx); err != nil {
 			return err
 		}
 	}
 	s.use(s.lanes.now)
-	if s.state.unset {
+	if s.held() {
 		return errUndelivered
 	}
 	return nil

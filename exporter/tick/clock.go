@@ -34,6 +34,8 @@ type Clock struct {
 	zero      int64        // CLOCK_BOOTTIME at the start, or a little later
 	suspended atomic.Int64 // since the start
 	steps     atomic.Uint64
+	corrected atomic.Bool  // another's clock holds
+	other     atomic.Int64 // its offset, then
 
 	mu      sync.RWMutex
 	entries []wallEntry // by time; never empty
@@ -97,7 +99,7 @@ func (c *Clock) measure() int64 {
 	best, offset := int64(1)<<62, int64(0)
 	for range 3 {
 		before := c.Mono()
-		wall := time.Now().UnixNano()
+		wall := wallNow()
 		after := c.Mono()
 		if after-before < best {
 			best, offset = after-before, wall-before-(after-before)/2
@@ -111,12 +113,43 @@ func (c *Clock) measure() int64 {
 
 // Observe compares the clocks, notes in the table when wall time moved, and returns
 // the offset that holds from now on.
-func (c *Clock) Observe() (offset int64) { return c.observe(c.Mono(), c.measure()) }
+func (c *Clock) Observe() (offset int64) {
+	if c.corrected.Load() {
+		return c.observe(c.Mono(), c.other.Load())
+	}
+	return c.observe(c.Mono(), c.measure())
+}
+
+// Correct says that by another's clock wall − monotonic time lies between two bounds
+// in ns. That clock holds from then on. Bounds that leave the present offset possible
+// do not move it: a clock that tells whole seconds does not make this one jitter.
+func (c *Clock) Correct(lo, hi int64) {
+	c.mu.RLock()
+	offset := c.entries[len(c.entries)-1].offset
+	c.mu.RUnlock()
+	if !c.corrected.Load() && (offset < lo || offset > hi) {
+		offset = lo + (hi-lo)/2
+	}
+	c.other.Store(min(max(offset, lo), hi))
+	c.corrected.Store(true)
+	c.Observe()
+}
+
+// SinceBoot is how long after boot a monotonic time was.
+func (c *Clock) SinceBoot(mono int64) time.Duration { return time.Duration(c.zero + mono) }
+
+// Synced tells whether the kernel was told that the wall clock is right, as by NTP.
+func Synced() bool {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	return err == nil && state != unix.TIME_ERROR && kernelClock
+}
 
 func (c *Clock) observe(mono, measured int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.entries[len(c.entries)-1]
+	mono = max(mono, last.mono) // two may observe at once
 	moved := measured - last.offset
 	if moved < int64(wallMove) && moved > -int64(wallMove) {
 		return last.offset

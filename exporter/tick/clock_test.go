@@ -120,3 +120,35 @@ func BenchmarkMono(b *testing.B) {
 		c.Mono()
 	}
 }
+
+// TestClockCorrect follows another clock by bounds, and moves no more than they ask.
+func TestClockCorrect(t *testing.T) {
+	c := NewClock()
+	ms := int64(time.Millisecond)
+	offset := func() int64 { return c.entries[len(c.entries)-1].offset }
+	first := offset()
+	c.Correct(first-500*ms, first+600*ms)
+	if c.Steps() != 0 || offset() != first {
+		t.Errorf("a clock within the bounds moved by %d", offset()-first)
+	}
+	c.Correct(first+3600_000*ms, first+3601_000*ms)
+	if d := offset() - first; c.Steps() != 1 || d < 3600_000*ms || d > 3601_000*ms {
+		t.Errorf("corrected by %d ns in %d steps", d, c.Steps())
+	}
+	for _, by := range []int64{3600_000, 3600_100, 3600_050, 3600_100} { // each cut to a whole second
+		c.Correct(first+by*ms, first+(by+1000)*ms)
+	}
+	at := offset()
+	c.Correct(at-100*ms, at+900*ms)
+	c.Observe() // which this machine's clock has no part in any more
+	if offset() != at {
+		t.Errorf("moved by %d ns within the bounds", offset()-at)
+	}
+	c.Correct(at+20*ms, at+1020*ms)
+	if d := offset() - at; d < 19*ms || d > 21*ms {
+		t.Errorf("moved by %d ns, 20 ms are needed", d)
+	}
+	if c.SinceBoot(0) <= 0 || c.SinceBoot(5) != c.SinceBoot(0)+5 {
+		t.Errorf("%v since boot", c.SinceBoot(0))
+	}
+}
