@@ -5,6 +5,7 @@ set -eu
 
 ldflags=${1:--s -w}
 exporter_tags=${2:-nethttpomithttp2,nopprof}
+exporter_gcflags=${3:-}
 budget=$((8 * 1024 * 1024))
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -12,9 +13,12 @@ export CGO_ENABLED=0 GOOS=linux
 
 over=0
 size() { # PACKAGE GOARCH
-	tags=
-	[ "$1" = exporter ] && tags=$exporter_tags
-	GOARCH=$2 go build -trimpath -tags "$tags" -ldflags "$ldflags" -o "$tmp/out" "./$1"
+	tags= gcflags=
+	if [ "$1" = exporter ]; then
+		tags=$exporter_tags gcflags=$exporter_gcflags
+	fi
+	# shellcheck disable=SC2086 # they are several arguments
+	GOARCH=$2 go build -trimpath $gcflags -tags "$tags" -ldflags "$ldflags" -o "$tmp/out" "./$1"
 	bytes=$(wc -c <"$tmp/out")
 	printf '%-9s linux/%-7s %10d bytes  %6s MiB\n' "$1" "$2" "$bytes" "$(awk "BEGIN {printf \"%.2f\", $bytes/1048576}")"
 	if [ "$1/$2" = exporter/arm64 ] && [ "$bytes" -gt "$budget" ]; then

@@ -23,12 +23,13 @@ var unwanted = []string{
 // TestExporterSize builds the exporter as it is released for routers.
 func TestExporterSize(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "ticktier-exporter")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "nethttpomithttp2,nopprof", "-ldflags", "-s -w", "-o", out, "./exporter")
+	dir := t.TempDir()
+	out := filepath.Join(dir, "ticktier-exporter")
+	cmd := exec.Command("make", "build-exporter", "BIN="+dir, "VERSION=dev")
 	cmd.Dir = root(t)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, msg)
+		t.Fatalf("make build-exporter: %v\n%s", err, msg)
 	}
 	st, err := os.Stat(out)
 	if err != nil {
