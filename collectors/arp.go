@@ -29,6 +29,7 @@ func newArp(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.max = maxWalkBytes
 	return &arp{file: f, faults: newFaults(env, "arp"), filter: env.filter("arp.device", ""),
 		rows: newTable[arpRow](maxInterfaces)}, nil
 }

@@ -129,12 +129,16 @@ type Event struct {
 	// Mono is when, in ns since the machine booted without the time that it slept, by
 	// the source's own clock: CLOCK_MONOTONIC, or close to it.
 	Mono int64
-	// Seq is the source's number of it.
-	Seq uint64
-	// Level is syslog's: 0 is the most severe, 7 the least.
-	Level int
-	// Text is valid until the call returns, and may be any bytes.
-	Text []byte
+	// Seq is the source's number of it, and Lost is how many before it, Seq−Lost to
+	// Seq−1, the source never saw.
+	Seq, Lost uint64
+	// Level is syslog's: 0 is the most severe, 7 the least. So is Facility: 0 is the
+	// kernel's, the others are what programs wrote into its log.
+	Level, Facility int
+	// Devices are the network devices that the text names, and Text may be any bytes.
+	// Both are valid until the call returns.
+	Devices []string
+	Text    []byte
 }
 
 // SelfMetric is one series about the exporter itself. Read is called once per

@@ -120,19 +120,10 @@ func (s *conntrack) learn(line []byte) {
 
 func (s *conntrack) row(out *Out, line []byte, sums *[len(conntrackStats)]uint64, seen *[len(conntrackStats)]bool) {
 	var v [maxConntrackColumns]uint64
-	n, at := 0, 0
-	for n < s.width {
-		x, next, f := hex(line, at)
-		if f == bad {
-			s.faults.badRow(out, line)
-			return
-		}
-		if f == none {
-			break
-		}
-		v[n] = x
-		at = next
-		n++
+	n, f := hexes(line, v[:s.width])
+	if f == bad {
+		s.faults.badRow(out, line)
+		return
 	}
 	for i := range n {
 		if c := s.columns[i]; c > 0 {

@@ -8,9 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFileBytes bounds what one kernel file may make us hold. The largest known is
-// /proc/interrupts with 1,000 rows on 1,024 CPUs: 11 MB.
-const maxFileBytes = 32 << 20
+const (
+	// maxFileBytes bounds what one kernel file may make us read and hold. It is
+	// /proc/interrupts with 1,400 rows on 256 CPUs, more than a source exports anyway;
+	// to have the kernel print so much takes it tens of milliseconds.
+	maxFileBytes = 4 << 20
+	// maxWalkBytes is for files with a row for each socket or neighbour, of which there
+	// may be a hundred thousand. They are read beside the ticks.
+	maxWalkBytes = 16 << 20
+)
+
+// ErrTooLarge is why a source fails whose file is larger than it may be. It is as
+// large at the next tick, so the caller leaves the source alone for a while.
+var ErrTooLarge = errors.New("the file is larger than it may be")
 
 // errEmpty is what a source reports of a file that always has content and now has
 // none.
@@ -117,7 +127,8 @@ func (f *file) grow() error {
 	}
 	if len(f.buf) >= limit {
 		f.close()
-		return fmt.Errorf("read %s: larger than %d bytes", f.path, limit)
+		f.buf = nil // what it took is not kept for the next time
+		return fmt.Errorf("read %s: %w: %d bytes", f.path, ErrTooLarge, limit)
 	}
 	grown := make([]byte, min(max(2*len(f.buf), 512), limit))
 	copy(grown, f.buf)

@@ -43,6 +43,7 @@ func TestFileOfRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		f.max = 16 << 20 // the last has 5 MiB
 		defer f.close()
 		got, err := f.read()
 		if err != nil || bytes.Count(got, []byte("\n")) != bytes.Count(whole, []byte("\n")) {
@@ -107,7 +108,18 @@ func TestFileOddities(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.close()
-	if _, err := f.read(); err == nil || !strings.Contains(err.Error(), "larger than") {
-		t.Errorf("got %v", err)
+	for range 2 {
+		if _, err := f.read(); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("got %v", err)
+		}
+		if len(f.buf) > 0 {
+			t.Errorf("%d bytes are held for a file that is not read", len(f.buf))
+		}
+	}
+	if err := os.WriteFile(big, []byte("small again"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.read(); err != nil || string(got) != "small again" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -193,6 +193,15 @@ func FuzzConntrack(f *testing.F) {
 	})
 }
 
+func FuzzConntrackCPU(f *testing.F) {
+	f.Add([]byte("entries found new\n0000000c 0000000a 1\nc b 0\n"))
+	fuzzSource(f, "proc/net/stat/nf_conntrack", func() (Source, func(*Out, []byte) error) {
+		s := &conntrackCPU{file: &file{fd: -1}, faults: newFaults(Env{}, "conntrack_cpu"), possible: &file{fd: -1},
+			cpus: []int{0, 1}, rows: make([]conntrackCPURow, 2)}
+		return s, s.parse
+	})
+}
+
 func FuzzSchedstat(f *testing.F) {
 	fuzzSource(f, "proc/schedstat", func() (Source, func(*Out, []byte) error) {
 		s := &schedstat{file: &file{fd: -1}, faults: newFaults(Env{}, "schedstat"), rows: newTable[schedstatRow](64)}

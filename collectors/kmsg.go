@@ -12,8 +12,6 @@ import (
 var (
 	kmsgRecords = Metric{Name: "node_kmsg_records_total", Type: Counter,
 		Help: "Records that the kernel logged, by their level, since the exporter started."}
-	kmsgDevices = Metric{Name: "node_kmsg_network_records_total", Type: Counter,
-		Help: "Records that the kernel logged and whose text names a network device, since the exporter started."}
 	kmsgLost = Metric{Name: "node_kmsg_lost_records_total", Type: Counter,
 		Help: "Records that the kernel overwrote before they were read."}
 	kmsgLevels = [...]string{"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"}
@@ -44,22 +42,14 @@ type kmsg struct {
 	seq     uint64 // of the next record
 	started bool
 
-	net     dir
-	devices *table[kmsgDevice]
+	devices kmsgDevices
 	buf     [kmsgBytes]byte
-}
-
-// kmsgDevice is an interface that there is, or was.
-type kmsgDevice struct {
-	name string
-	slot int32 // slot + 1
-	n    uint64
-	seq  uint64 // of the last record that named it + 1
 }
 
 func newKmsg(env Env) (Source, error) {
 	s := &kmsg{path: filepath.Join(env.Rootfs, "dev/kmsg"), fd: -1, faults: newFaults(env, "kmsg"), event: env.Event,
-		net: newDir(filepath.Join(env.Sysfs, "class/net")), devices: newTable[kmsgDevice](maxInterfaces)}
+		devices: newKmsgDevices(filepath.Join(env.Sysfs, "class/net"))}
+	s.devices.list() // what is gone when it is first named is known all the same
 	return s, s.open()
 }
 
@@ -110,26 +100,12 @@ func (s *kmsg) records(out *Out) error {
 			return err
 		}
 		if i == 0 {
-			s.list()
+			s.devices.list()
 		}
 		out.Stats.Bytes.Add(uint64(n))
 		s.parse(out, s.buf[:n])
 	}
 	return nil
-}
-
-// list learns which interfaces there are.
-func (s *kmsg) list() {
-	s.devices.begin()
-	err := s.net.each(func(name []byte, _ bool) {
-		if d, state := s.devices.find(name); d != nil && state == rowNew {
-			d.name = label(name)
-		}
-	})
-	if err != nil {
-		s.net.close()
-	}
-	s.devices.end(func(*kmsgDevice) {})
 }
 
 // parse counts records like
@@ -153,38 +129,19 @@ func (s *kmsg) parse(out *Out, text []byte) {
 			s.faults.badRow(out, line)
 			continue
 		}
-		if s.started && uint64(seq) > s.seq {
-			s.gone += uint64(seq) - s.seq
+		e := Event{Source: "kmsg", Seq: uint64(seq), Level: int(p & 7), Facility: int(p >> 3), Text: message}
+		if s.started && e.Seq > s.seq {
+			e.Lost = e.Seq - s.seq
+			s.gone += e.Lost
 		}
-		s.started, s.seq = true, uint64(seq)+1
-		s.counts[p&7]++ // the other bits are the facility
-		s.name(message)
+		s.started, s.seq = true, e.Seq+1
+		s.counts[e.Level]++
+		e.Devices = s.devices.count(message)
 		if at, ok := parseValue(micros); ok && s.event != nil {
-			s.event(Event{Source: "kmsg", Mono: at * 1000, Seq: uint64(seq), Level: int(p & 7), Text: message})
+			e.Mono = at * 1000
+			s.event(e)
 		}
 	}
-}
-
-// name counts the record for every interface that its text names, once.
-func (s *kmsg) name(message []byte) {
-	for at := 0; at < len(message); {
-		end := at
-		for end < len(message) && inName(message[end]) {
-			end++
-		}
-		if i, ok := s.devices.index[string(message[at:end])]; ok {
-			if d := &s.devices.rows[i].row; d.seq != s.seq {
-				d.seq = s.seq
-				d.n++
-			}
-		}
-		at = end + 1
-	}
-}
-
-// inName tells whether interfaces are called so.
-func inName(c byte) bool {
-	return c|0x20-'a' < 26 || c-'0' < 10 || c == '_' || c == '-' || c == '.'
 }
 
 func (s *kmsg) set(out *Out) {
@@ -199,19 +156,11 @@ func (s *kmsg) set(out *Out) {
 		out.Set(s.levels[i], int64(n))
 	}
 	out.Set(s.lost, int64(s.gone))
-	for _, e := range s.devices.rows {
-		d := &e.row
-		if d.n > 0 && d.slot == 0 {
-			d.slot = int32(out.Add(&kmsgDevices, Label{"device", d.name})) + 1
-		}
-		if d.slot > 0 {
-			out.Set(int(d.slot-1), int64(d.n))
-		}
-	}
+	s.devices.set(out)
 }
 
 func (s *kmsg) Close() error {
-	s.net.close()
+	s.devices.dir.close()
 	if s.fd >= 0 {
 		unix.Close(s.fd)
 		s.fd = -1

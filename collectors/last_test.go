@@ -1,10 +1,8 @@
 package collectors
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -125,77 +123,5 @@ func FuzzCgroup(f *testing.F) {
 			var has [maxCgroupValues]bool
 			parseCgroup(text, file.values, &v, &has)
 		}
-	})
-}
-
-func TestKmsg(t *testing.T) {
-	tr := newTree(t)
-	if _, err := newKmsg(tr.env()); err == nil {
-		t.Error("no log and no error")
-	}
-	tr.write("sys/class/net/eth1/mtu", "1500\n")
-	tr.write("sys/class/net/eth1.100/mtu", "1500\n")
-	tr.write("sys/class/net/br0/mtu", "1500\n")
-	tr.write("dev/kmsg", "6,10,1,-,caller=T1;br0: port 2(eth1) entered blocking state, eth1\n SUBSYSTEM=net\n DEVICE=n1\n"+
-		"12,11,2,-;eth1.100 is down\n3,15,3,c;eth10 has nothing to do with it\nrubbish\n4,x,1,-;y\n\n")
-	p := tr.open("kmsg")
-	got := p.read()
-	level := func(name string) string { return `node_kmsg_records_total{level="` + name + `"}` }
-	for name, n := range map[string]float64{"info": 1, "warning": 1, "err": 1, "emerg": 0, "notice": 0} {
-		if v, ok := got[level(name)]; !ok || v != n {
-			t.Errorf("%s: got %v (%v), want %v", name, v, ok, n)
-		}
-	}
-	want(t, got, "lost", map[string]float64{"node_kmsg_lost_records_total": 3})
-	device := func(name string) string { return `node_kmsg_network_records_total{device="` + name + `"}` }
-	want(t, got, "network", map[string]float64{device("eth1"): 1, device("br0"): 1, device("eth1.100"): 1})
-	p.wantStats(2, 0, 0)
-	p.out.ClearAll()
-	want(t, p.read(), "network", map[string]float64{device("eth1"): 1, device("br0"): 1, device("eth1.100"): 1})
-}
-
-// Each record is an event, in order; what could not be read is none.
-func TestKmsgEvents(t *testing.T) {
-	tr := newTree(t)
-	tr.write("dev/kmsg", "6,10,1,-,caller=T1;br0: up\n SUBSYSTEM=net\nrubbish\n12,11,2500000,-;eth1 is down\n4,12,x,-;no time\n")
-	env := tr.env()
-	var got []string
-	env.Event = func(e Event) {
-		got = append(got, fmt.Sprintf("%s %d %d %d %s", e.Source, e.Seq, e.Mono, e.Level, e.Text))
-	}
-	src, err := newKmsg(env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	newProbe(t, src).read()
-	want := []string{"kmsg 10 1000 6 br0: up", "kmsg 11 2500000000 4 eth1 is down"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// What this machine's kernel logged before is left out.
-func TestKmsgOfThisMachine(t *testing.T) {
-	src, err := newKmsg(thisMachine())
-	if err != nil {
-		t.Skip(err)
-	}
-	p := newProbe(t, src)
-	sum := 0.0
-	for _, n := range p.read() {
-		sum += n
-	}
-	if sum > 100 {
-		t.Errorf("got %v records at once", sum)
-	}
-}
-
-func FuzzKmsg(f *testing.F) {
-	fuzzSource(f, "dev/kmsg", func() (Source, func(*Out, []byte) error) {
-		s := &kmsg{fd: -1, faults: newFaults(Env{}, "kmsg"), net: newDir(""), devices: newTable[kmsgDevice](16)}
-		s.devices.begin()
-		s.devices.find([]byte("br0"))
-		s.devices.end(func(*kmsgDevice) {})
-		return s, func(out *Out, text []byte) error { s.parse(out, text); s.set(out); return nil }
 	})
 }

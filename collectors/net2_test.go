@@ -1,6 +1,7 @@
 package collectors
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -75,6 +76,30 @@ func TestConntrack(t *testing.T) {
 	base["node_nf_conntrack_stat_search_restart"] = 1
 	want(t, p.read(), "", base)
 	p.wantStats(1, 0, 0)
+}
+
+// Rows are those of the CPUs that the machine could have, here without 1; columns that
+// kernels print as zero for ever are left out until they move.
+func TestConntrackCPU(t *testing.T) {
+	tr := newTree(t)
+	tr.write("sys/devices/system/cpu/possible", "0,2\n")
+	head := "entries  clashres found new invalid drop chainlength\n"
+	tr.write("proc/net/stat/nf_conntrack", head+"0000000c 00000001 0000000a 0 00000002 ffffffff 1\n0000000c 0 b 0 00000003\n")
+	p := tr.open("conntrack_cpu")
+	c := func(name, cpu string) string { return "node_nf_conntrack_cpu_" + name + `_total{cpu="` + cpu + `"}` }
+	all := map[string]float64{c("clash_resolve", "0"): 1, c("found", "0"): 10, c("invalid", "0"): 2, c("drop", "0"): 1<<32 - 1,
+		c("chain_too_long", "0"): 1, c("clash_resolve", "2"): 0, c("found", "2"): 11, c("invalid", "2"): 3}
+	want(t, p.read(), "", all)
+	// A row that cannot be read is left out, the other is not.
+	tr.write("proc/net/stat/nf_conntrack", head+"0000000c 1 x 0 2 3\n0000000c 0 c 5 3 0 0\n")
+	want(t, p.read(), "", map[string]float64{c("clash_resolve", "2"): 0, c("found", "2"): 12, c("new", "2"): 5, c("invalid", "2"): 3,
+		c("drop", "2"): 0, c("chain_too_long", "2"): 0})
+	p.wantStats(1, 0, 0)
+	// Which CPU a row is of cannot be told.
+	tr.write("proc/net/stat/nf_conntrack", head+"0000000c 1 1 0 2 3\n")
+	if err := p.src.Read(p.out); !errors.Is(err, errConntrackCPUs) {
+		t.Errorf("one row for two CPUs: %v", err)
+	}
 }
 
 func TestSchedstat(t *testing.T) {

@@ -104,6 +104,17 @@ func hex(b []byte, i int) (v uint64, next int, f found) {
 	return v, i, good
 }
 
+// hexes reads up to len(dst) hexadecimal fields of a line, and returns how many and why
+// it stopped: none, bad, or good where dst is full.
+func hexes(b []byte, dst []uint64) (n int, f found) {
+	for at := 0; n < len(dst); n++ {
+		if dst[n], at, f = hex(b, at); f != good {
+			return n, f
+		}
+	}
+	return n, good
+}
+
 // numbers reads up to len(dst) unsigned decimal fields from i on and returns how
 // many it read, where it stopped and why.
 func numbers(b []byte, i int, dst []uint64) (n, next int, f found) {

@@ -25,6 +25,7 @@ func newUDPQueues(env Env) (Source, error) {
 	s := &udp{faults: newFaults(env, "udp_queues"), files: [2]udpFile{
 		{file: laterFile(procNet(env, "udp"), 4<<10, false), ip: "v4"},
 		{file: laterFile(procNet(env, "udp6"), 4<<10, false), ip: "v6"}}}
+	s.files[0].max, s.files[1].max = maxWalkBytes, maxWalkBytes
 	err := s.files[0].open()
 	if err2 := s.files[1].open(); err != nil && err2 != nil {
 		return nil, err
