@@ -25,7 +25,7 @@ var siblings = map[string][]string{
 	"exporter/ring":   {"exporter/frame"},
 	"exporter/send":   {"exporter/frame"},
 	"exporter/spool":  {"exporter/frame"},
-	"exporter/expose": {"exporter/frame", "exporter/burst", "exporter/selector"},
+	"exporter/expose": {"exporter/frame", "exporter/burst", "exporter/selector", "exporter/journal"},
 	"exporter/config": {"exporter/selector"},
 	"exporter/top":    {"exporter/follow"},
 	"exporter/plot":   {"exporter/follow"},
@@ -38,7 +38,7 @@ var siblings = map[string][]string{
 }
 
 // fromCollectors are the packages that may import collectors.
-var fromCollectors = []string{"exporter", "exporter/burst", "exporter/tick", "exporter/send", "exporter/expose", "exporter/spool", "exporter/selector", "exporter/config"}
+var fromCollectors = []string{"exporter", "exporter/burst", "exporter/journal", "exporter/tick", "exporter/send", "exporter/expose", "exporter/spool", "exporter/selector", "exporter/config"}
 
 // vocabulary are the packages under tsdb that storage's own interfaces speak in:
 // whoever reads a series needs them.

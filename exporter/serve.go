@@ -17,6 +17,7 @@ import (
 	"github.com/ticktier/ticktier/exporter/burst"
 	"github.com/ticktier/ticktier/exporter/config"
 	"github.com/ticktier/ticktier/exporter/expose"
+	"github.com/ticktier/ticktier/exporter/journal"
 	"github.com/ticktier/ticktier/exporter/ring"
 	"github.com/ticktier/ticktier/exporter/send"
 	"github.com/ticktier/ticktier/exporter/spool"
@@ -34,6 +35,7 @@ type exporter struct {
 	spool   *spool.Spool // nil without one
 	loop    *tick.Loop
 	senders []*send.Sender
+	events  journal.Journal
 	handler http.Handler
 
 	sampled chan struct{} // closed when the last tick is in the ring
@@ -113,6 +115,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 		return nil, err
 	}
 	env.Self = e.selfMetrics()
+	env.Event = func(ev collectors.Event) { e.events.Add(e.clock.Mono(), &ev) }
 	e.loop, err = tick.New(tick.Config{
 		Rate:    cfg.Rate,
 		FloorHz: cfg.FloorHz,
@@ -133,6 +136,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 		Start: start, StartWall: began.of,
 		Latest: e.ring, Schema: schema, Bursts: e.bursts, Pprof: cfg.Pprof,
 		Reader: func() expose.Reader { return e.ring.Reader() }, Session: e.session, Wall: e.clock.Wall,
+		Events: &e.events,
 	})
 	if err != nil {
 		return nil, err

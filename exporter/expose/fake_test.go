@@ -14,6 +14,7 @@ import (
 
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/frame"
+	"github.com/ticktier/ticktier/exporter/journal"
 )
 
 // history is a ring for tests: every tick ever taken, of which the first are gone.
@@ -22,6 +23,8 @@ type history struct {
 	mu     sync.Mutex
 	ticks  []frame.Tick
 	gone   int
+
+	journal journal.Journal
 }
 
 const period = 100 * time.Millisecond
@@ -87,7 +90,7 @@ func (r *historyReader) Lost() (uint64, int64, int64) { return r.lost, r.lostA, 
 func (h *history) handler(t testing.TB) http.Handler {
 	t.Helper()
 	handler, err := Handler(Config{
-		Latest: h, Schema: &h.schema, Reader: h.reader, Session: "now",
+		Latest: h, Schema: &h.schema, Reader: h.reader, Events: &h.journal, Session: "now",
 		Wall: func(mono int64) int64 { return 1_000_000 + mono/1e6 },
 	})
 	if err != nil {

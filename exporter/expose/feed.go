@@ -22,7 +22,8 @@ type Reader interface {
 type feed struct {
 	rd Reader
 	objects
-	out writer
+	out    writer
+	events *eventFeed // nil for none
 
 	next   uint64 // the number that should come next
 	expect bool   // next means something: a hole before the tick is a gap

@@ -36,6 +36,8 @@ type Config struct {
 	Reader  func() Reader
 	Session string
 	Wall    func(mono int64) int64
+	// Events adds /api/v1/events; it may be nil, and needs Session and Wall too.
+	Events Events
 }
 
 // Handler makes the exporter's HTTP handler. It is safe for concurrent use.
@@ -43,8 +45,8 @@ func Handler(c Config) (http.Handler, error) {
 	if c.Latest == nil || c.Schema == nil {
 		return nil, errors.New("expose: Latest and Schema are needed")
 	}
-	if c.Reader != nil && (c.Session == "" || c.Wall == nil) {
-		return nil, errors.New("expose: Reader needs Session and Wall")
+	if (c.Reader != nil || c.Events != nil) && (c.Session == "" || c.Wall == nil) {
+		return nil, errors.New("expose: Reader and Events need Session and Wall")
 	}
 	mux := http.NewServeMux()
 	m := &metrics{latest: c.Latest, schema: c.Schema, bursts: c.Bursts}
@@ -72,6 +74,9 @@ func Handler(c Config) (http.Handler, error) {
 		t := newTicks(c)
 		mux.HandleFunc("GET /api/v1/samples", t.samples)
 		mux.HandleFunc("GET /api/v1/stream", t.stream)
+	}
+	if c.Events != nil {
+		mux.HandleFunc("GET /api/v1/events", (&events{c}).list)
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -101,6 +106,10 @@ func index(c *Config) string {
 	if c.Reader != nil {
 		page += `<li><a href="/api/v1/samples">/api/v1/samples</a>: the ticks held, as JSON lines</li>
 <li><a href="/api/v1/stream">/api/v1/stream</a>: ticks as they are taken, as server-sent events</li>
+`
+	}
+	if c.Events != nil {
+		page += `<li><a href="/api/v1/events">/api/v1/events</a>: what the kernel logged, as JSON lines</li>
 `
 	}
 	if c.Pprof {

@@ -23,6 +23,7 @@ type query struct {
 	resume  bool // since was given
 	session string
 	max     int
+	events  bool // of the stream: events too
 	match   []selector.Selector
 }
 
@@ -34,7 +35,7 @@ func parseQuery(r *http.Request) (*query, error) {
 	if s := form.Get("since"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("since=%q is not a tick's number", s)
+			return nil, fmt.Errorf("since=%q is not a number", s)
 		}
 		q.since, q.resume = n, true
 	}
@@ -44,6 +45,13 @@ func parseQuery(r *http.Request) (*query, error) {
 			return nil, fmt.Errorf("max=%q is not a number from 1 to %d", s, limitMax)
 		}
 		q.max = n
+	}
+	switch s := form.Get("events"); s {
+	case "", "false":
+	case "true":
+		q.events = true
+	default:
+		return nil, fmt.Errorf("events=%q is neither true nor false", s)
 	}
 	if len(form["match[]"]) > limitMatch {
 		return nil, fmt.Errorf("match[]: more than %d selectors", limitMatch)

@@ -136,6 +136,9 @@ func (s *ticks) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.begin(q, s.c.Session)
+	if q.events && s.c.Events != nil {
+		f.events = &eventFeed{events: s.c.Events, wall: s.c.Wall, next: s.c.Events.Last() + 1, expect: true}
+	}
 	s.follow(r.Context(), w, f, &newest)
 }
 
@@ -151,6 +154,8 @@ func (s *ticks) follow(ctx context.Context, w http.ResponseWriter, f *feed, newe
 			caughtUp = !f.step()
 		}
 		live = live || caughtUp
+		for f.events != nil && len(f.out.buf) < flushSize && f.events.step(&f.out) {
+		}
 		if len(f.out.buf) == 0 && time.Since(wrote) >= beat {
 			f.out.buf = append(f.out.buf, ": still here\n\n"...)
 		}
