@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 )
 
@@ -71,6 +72,9 @@ func (s *conntrack) Read(out *Out) error {
 		return err
 	}
 	text, err := s.stat.readInto(out)
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
 	if err != nil {
 		text = nil // not compiled in
 	}

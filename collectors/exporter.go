@@ -64,15 +64,13 @@ type exporter struct {
 func newExporter(env Env) (Source, error) {
 	s := openExporter(env, selfDir)
 	s.netns = whoseNet(env)
-	if env.Logger != nil {
-		switch s.netns {
-		case netnsContainer:
-			env.Logger.Warn("the network that is seen is a container's and not the host's",
-				"reported", env.ContainerNetwork)
-		case netnsHidden:
-			env.Logger.Warn("nobody can tell whether the network that is seen is the host's",
-				"reported", env.ContainerNetwork)
-		}
+	why := map[netns]error{netnsContainer: errContainerNet, netnsHidden: errHiddenNet}[s.netns]
+	switch {
+	case why == nil || env.Logger == nil:
+	case env.ContainerNetwork:
+		env.Logger.Warn("a network is reported that is not the device's, as --container-network says", "err", why)
+	default:
+		env.Logger.Warn("the network that is seen is not the device's, and nothing of it is reported", "err", why)
 	}
 	return s, nil
 }

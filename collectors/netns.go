@@ -7,9 +7,20 @@ import (
 	"path/filepath"
 )
 
+// ErrNetwork is what every source's error is that refuses because the network that is
+// seen is not known to be the host's.
+var ErrNetwork = errors.New("the network that is seen is not the host's")
+
+// networkError is a reason for that.
+type networkError string
+
+func (e networkError) Error() string { return string(e) }
+
+func (networkError) Is(target error) bool { return target == ErrNetwork }
+
 // errContainerNet is why sources of a network namespace are not there in a
 // container with a network of its own.
-var errContainerNet = errors.New("the network namespace is this container's and not the host's: " +
+const errContainerNet = networkError("the network namespace is this container's and not the host's: " +
 	"share the host's network, or give --path.procfs a tree of the host's")
 
 var netnsIsHost = Metric{Name: "ticktier_exporter_network_namespace_is_host", Type: Gauge, Kind: Signed,
@@ -26,7 +37,7 @@ const (
 )
 
 // errHiddenNet is why they are not there where nobody can tell whose network it is.
-var errHiddenNet = errors.New("net is that of whoever reads it, and the host's, 1/net, is not shown: " +
+const errHiddenNet = networkError("net is that of whoever reads it, and the host's, 1/net, is not shown: " +
 	"share the host's network and processes, or say --container-network")
 
 // whoseNet tells whose network the files under net are of. In a tree of a host
@@ -102,7 +113,7 @@ func hostNet(env Env) error {
 }
 
 // errContainerSysfs is why the interfaces of sysfs are not shown beside a host's procfs.
-var errContainerSysfs = errors.New("class/net shows other interfaces than the host's procfs: " +
+const errContainerSysfs = networkError("class/net shows other interfaces than the host's procfs: " +
 	"a sysfs is of the network that it was mounted in, give --path.sysfs the host's")
 
 // hostSysfs is an error where a host's procfs stands beside a sysfs of another network,

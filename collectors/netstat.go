@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -61,6 +62,9 @@ func (s *netstat) Read(out *Out) error {
 	n := 0
 	for i, f := range s.pairs {
 		text, err := f.readInto(out)
+		if errors.Is(err, ErrTooLarge) {
+			return err
+		}
 		if err != nil {
 			failed, text = err, nil
 			n++
@@ -68,6 +72,9 @@ func (s *netstat) Read(out *Out) error {
 		s.parsePairs(out, s.protocols[i], text)
 	}
 	text, err := s.six.readInto(out)
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
 	if err != nil {
 		text = nil // IPv6 may be off
 	}

@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -85,6 +86,9 @@ func (s *pressure) Read(out *Out) error {
 		if err == nil {
 			s.parse(out, f, text)
 			continue
+		}
+		if errors.Is(err, ErrTooLarge) {
+			return err
 		}
 		f.clear(out)
 		failed++

@@ -2,6 +2,7 @@ package collectors
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 )
@@ -49,6 +50,9 @@ func (s *sockstat) Read(out *Out) error {
 	s.rows.begin()
 	for _, f := range s.files {
 		text, err := f.readInto(out)
+		if errors.Is(err, ErrTooLarge) {
+			return err
+		}
 		if err != nil {
 			failed = err // IPv6 or IPv4 may be off
 			n++

@@ -1,6 +1,9 @@
 package collectors
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 var udpQueues = Metric{Name: "node_udp_queues", Type: Gauge,
 	Help: "Number of allocated memory in the kernel for UDP datagrams in bytes."}
@@ -42,6 +45,9 @@ func (s *udp) Read(out *Out) error {
 		if err == nil {
 			s.parse(out, f, text)
 			continue
+		}
+		if errors.Is(err, ErrTooLarge) {
+			return err
 		}
 		failed = err
 		n++

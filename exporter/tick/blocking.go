@@ -1,8 +1,11 @@
 package tick
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ticktier/ticktier/collectors"
 )
 
 // ask asks a blocking source for a read, unless one is outstanding.
@@ -30,7 +33,7 @@ func (l *Loop) collect(s *source, now int64) bool {
 	if a.src != nil {
 		s.src = a.src
 	}
-	if a.err != nil && s.src == nil {
+	if a.err != nil && (s.src == nil || errors.Is(a.err, collectors.ErrTooLarge)) {
 		s.retryAt = now + int64(l.cfg.RetryEvery)
 	}
 	s.slots = s.out.Slots()
@@ -64,6 +67,7 @@ func (l *Loop) overdue(s *source, now int64) bool {
 // stop ends the workers and closes the sources. Reads that block are left behind
 // after a while: they hold one goroutine each until the kernel lets go.
 func (l *Loop) stop() {
+	l.absent.tell(l.log)
 	patience := time.NewTimer(stopWait)
 	defer patience.Stop()
 	for _, s := range l.sources {

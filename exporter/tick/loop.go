@@ -23,6 +23,9 @@ const (
 	nap = int64(200 * time.Millisecond)
 	// retryEvery is how long a source that is not there is left alone.
 	retryEvery = 10 * time.Second
+	// settleTime is how long sources may take to be opened before those that are not
+	// there are logged.
+	settleTime = 5 * time.Second
 	// stopWait is how long Run waits for blocking reads when it ends.
 	stopWait = 250 * time.Millisecond
 )
@@ -79,9 +82,11 @@ type Loop struct {
 	env     collectors.Env
 	plan    schedule
 	tol     int64
+	begin   int64 // monotonic time when it was made
 	wake    int64 // how late the last sleep ended; −1 where there was none
 	row     collectors.Row
 	sources []*source
+	absent  absent
 
 	// Atomic: written by the tick goroutine, read by anyone.
 	ticks, missed, late atomic.Uint64
@@ -94,7 +99,7 @@ func New(cfg Config) (*Loop, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	l := &Loop{cfg: cfg, log: cfg.Logger}
+	l := &Loop{cfg: cfg, log: cfg.Logger, begin: cfg.Clock.Mono()}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -224,6 +229,9 @@ func (l *Loop) tick(slot int64) {
 			mask |= s.bit
 		}
 	}
+	if !l.absent.told && l.settled(now) {
+		l.absent.tell(l.log)
+	}
 	l.cfg.Sink.Append(uint64(slot), at, mask, l.row.Values, l.row.Present)
 	l.ticks.Add(1)
 	took := max(l.cfg.Clock.Mono()-begin, 0)
@@ -237,10 +245,14 @@ func (l *Loop) tick(slot int64) {
 func (l *Loop) readNow(s *source, now int64) int64 {
 	err := read(s.src, s.out)
 	end := l.cfg.Clock.Mono()
+	again := s.slow // once may be the machine's fault: it stood still, and all with it
+	if s.slow = end-now > deadline(&s.spec); s.slow && err == nil {
+		err = fmt.Errorf("read %s: it took %v, longer than its deadline", s.spec.Name, time.Duration(end-now))
+	}
 	if err != nil {
 		s.out.ClearAll()
-		if errors.Is(err, errPanic) {
-			s.retryAt = end + int64(l.cfg.RetryEvery)
+		if errors.Is(err, errPanic) || errors.Is(err, collectors.ErrTooLarge) || s.slow && again {
+			s.retryAt = end + int64(l.cfg.RetryEvery) // the next tick would fare no better
 		}
 	}
 	s.took(end-now, err)
@@ -265,15 +277,27 @@ func (l *Loop) open(s *source, now int64) bool {
 	return true
 }
 
+// settled tells that every source was tried, or had its time.
+func (l *Loop) settled(now int64) bool {
+	if now-l.begin > int64(settleTime) {
+		return true
+	}
+	for _, s := range l.sources {
+		if !s.tried.Load() {
+			return false
+		}
+	}
+	return true
+}
+
 // report logs once when a source begins to fail and once when it works again.
 func (l *Loop) report(s *source, err error) {
 	switch {
 	case err != nil && !s.failing:
 		s.failing = true
 		s.noteProblem(err)
-		if s.src == nil && !errors.Is(err, errPanic) {
-			l.log.Info("source is not there, its series are absent and it is tried again now and then",
-				"collector", s.spec.Name, "err", err)
+		if s.src == nil && !s.late && !errors.Is(err, errPanic) {
+			l.absent.add(l.log, s.spec.Name, err)
 			return
 		}
 		l.log.Warn("source fails, its series are absent until it works again", "collector", s.spec.Name, "err", err)

@@ -29,6 +29,7 @@ type source struct {
 	retryAt int64 // monotonic time before which a broken source is left alone
 	failing bool  // its last attempt failed, and the log says so
 	fresh   bool  // just opened, so read at once
+	slow    bool  // its last read kept the tick for longer than its deadline
 
 	worker *worker // of a blocking source
 	busy   bool    // the worker was asked and has not answered
