@@ -6,11 +6,17 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ticktier/ticktier/collectors"
 )
 
-const absentMessage = "source is not there, its series are absent and it is tried again now and then"
+const (
+	absentMessage = "source is not there, its series are absent and it is tried again now and then"
+	// settleTime is how long sources may take to be opened before those that are not
+	// there are logged.
+	settleTime = 5 * time.Second
+)
 
 // absent gathers the sources that are not there when the loop begins, so that they
 // take one line in the log and not one each.
@@ -59,4 +65,17 @@ func (a *absent) tell(log *slog.Logger) {
 			"(ticktier-exporter sources says why)", args...)
 	}
 	*a = absent{told: true}
+}
+
+// settled tells that every source was tried, or had its time.
+func (l *Loop) settled(now int64) bool {
+	if now-l.begin > int64(settleTime) {
+		return true
+	}
+	for _, s := range l.sources {
+		if !s.tried.Load() {
+			return false
+		}
+	}
+	return true
 }

@@ -23,9 +23,6 @@ const (
 	nap = int64(200 * time.Millisecond)
 	// retryEvery is how long a source that is not there is left alone.
 	retryEvery = 10 * time.Second
-	// settleTime is how long sources may take to be opened before those that are not
-	// there are logged.
-	settleTime = 5 * time.Second
 	// stopWait is how long Run waits for blocking reads when it ends.
 	stopWait = 250 * time.Millisecond
 )
@@ -274,19 +271,6 @@ func (l *Loop) open(s *source, now int64) bool {
 		return false
 	}
 	s.src, s.fresh = src, true
-	return true
-}
-
-// settled tells that every source was tried, or had its time.
-func (l *Loop) settled(now int64) bool {
-	if now-l.begin > int64(settleTime) {
-		return true
-	}
-	for _, s := range l.sources {
-		if !s.tried.Load() {
-			return false
-		}
-	}
 	return true
 }
 
