@@ -28,13 +28,17 @@ type sourceInfo struct {
 	Slowed  bool     `json:"slowed,omitempty"` // by --rate.protect: its own cadence is Own
 	Own     *float64 `json:"own_cadence_seconds,omitempty"`
 	Reason  string   `json:"reason"` // for the cadence
-	Files   []string `json:"files"`
-	Bytes   uint64   `json:"bytes"`        // of one read
-	Cost    float64  `json:"cost_seconds"` // of one read, the median
-	Reads   uint64   `json:"reads"`
-	Failed  uint64   `json:"failures"`
+	// Deadline is when a read counts as failed, and Beside tells that ticks do not wait
+	// for it.
+	Deadline float64  `json:"deadline_seconds"`
+	Beside   bool     `json:"beside_ticks"`
+	Files    []string `json:"files"`
+	Bytes    uint64   `json:"bytes"`        // of one read
+	Cost     float64  `json:"cost_seconds"` // of one read, the median
+	Reads    uint64   `json:"reads"`
+	Failed   uint64   `json:"failures"`
 
-	cadence, own, cost time.Duration
+	cadence, own, cost, deadline time.Duration
 }
 
 // sourceInfos are all sources there are, with the state of those that are known.
@@ -47,6 +51,7 @@ func (r *runFlags) sourceInfos(known []tick.Status) []sourceInfo {
 	for i := range r.sources {
 		s := &r.sources[i]
 		info := sourceInfo{Name: s.spec.Name, Enabled: r.reads(s), Cadence: s.spec.Cadence.Seconds(), cadence: s.spec.Cadence,
+			Deadline: s.spec.Deadline.Seconds(), deadline: s.spec.Deadline, Beside: s.spec.Blocking,
 			Reason: s.spec.Reason, Files: append([]string{}, s.spec.Files...)}
 		if st := states[s.spec.Name]; st != nil {
 			info.Success, info.Error, info.Series, info.Bytes = st.Success, st.Error, st.Series, st.Bytes
@@ -72,15 +77,15 @@ func writeSources(w io.Writer, format string, sources []sourceInfo) error {
 		}{sources})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SOURCE\tENABLED\tSERIES\tBYTES\tCOST\tREAD\tBECAUSE\tREADABLE")
+	fmt.Fprintln(t, "SOURCE\tENABLED\tSERIES\tBYTES\tCOST\tREAD\tDEADLINE\tBECAUSE\tREADABLE")
 	for _, s := range sources {
 		readable := "yes"
 		if !s.Success {
 			first, _, _ := strings.Cut(s.Error, "\n") // a panic has its stack below
 			readable = "no: " + first
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", s.Name, yesNo(s.Enabled), s.Series, s.Bytes,
-			s.cost.Round(100*time.Nanosecond), s.often(), s.Reason, readable)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", s.Name, yesNo(s.Enabled), s.Series, s.Bytes,
+			s.cost.Round(100*time.Nanosecond), s.often(), waits(s.deadline, s.Beside), s.Reason, readable)
 	}
 	return t.Flush()
 }
@@ -91,6 +96,14 @@ func (s *sourceInfo) often() string {
 		return cadence(s.cadence) + ", slowed from " + cadence(s.own)
 	}
 	return cadence(s.cadence)
+}
+
+// waits is how long a read may take, and whether ticks wait for it.
+func waits(deadline time.Duration, beside bool) string {
+	if beside {
+		return deadline.String() + ", beside"
+	}
+	return deadline.String()
 }
 
 func yesNo(b bool) string {
