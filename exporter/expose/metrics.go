@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ticktier/ticktier/collectors"
 	"github.com/ticktier/ticktier/exporter/burst"
 	"github.com/ticktier/ticktier/exporter/frame"
@@ -44,23 +42,19 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept, Accept-Encoding")
-	if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
+	enc := encoding(r.Header.Values("Accept-Encoding"))
+	if enc == "" {
 		h.Set("Content-Length", strconv.Itoa(len(s.body)))
 		w.Write(s.body)
 		return
 	}
-	h.Set("Content-Encoding", "gzip")
+	h.Set("Content-Encoding", enc)
 	if r.Method == http.MethodHead {
 		return
 	}
-	// Stateless compression keeps no memory between scrapes; a deflate state is
-	// as large as the rest of the exporter's heap.
-	z, err := gzip.NewWriterLevel(w, gzip.StatelessCompression)
-	if err != nil {
-		panic("BUG: expose: " + err.Error())
-	}
+	z, end := compressed(w, enc)
 	z.Write(s.body)
-	z.Close()
+	end()
 }
 
 // render makes the exposition of the newest tick. created says that OpenMetrics is to

@@ -1,9 +1,12 @@
 package expose
 
 import (
+	"io"
 	"mime"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 const (
@@ -52,18 +55,48 @@ func negotiate(accept []string) (contentType string, f format) {
 	return typeOpen + version + "; charset=utf-8", asOpen
 }
 
-// acceptsGzip reports whether an Accept-Encoding header allows gzip.
-func acceptsGzip(accept []string) bool {
-	any := false
+// encoding picks how a body is compressed for an Accept-Encoding header: zstd, in a
+// build that has it, or gzip, whichever is preferred, or not at all.
+func encoding(accept []string) string {
+	q := map[string]float64{}
 	for enc, params := range ranges(accept) {
-		switch enc {
-		case "gzip":
-			return quality(params) > 0
-		case "*":
-			any = quality(params) > 0
+		if enc == "x-gzip" { // RFC 9110, 8.4.1.3
+			enc = "gzip"
 		}
+		q[enc] = quality(params)
 	}
-	return any
+	of := func(enc string) float64 {
+		if v, ok := q[enc]; ok {
+			return v
+		}
+		return q["*"]
+	}
+	gzip, zstd := of("gzip"), q["zstd"] // * is not to mean what few can read
+	switch {
+	case hasZstd && zstd > 0 && zstd >= gzip && zstd >= q["identity"]:
+		return "zstd"
+	case gzip > 0 && gzip >= q["identity"]:
+		return "gzip"
+	}
+	return ""
+}
+
+// compressed is a writer to w in an encoding that encoding picked, and what ends it.
+func compressed(w io.Writer, enc string) (io.Writer, func()) {
+	switch enc {
+	case "zstd":
+		z := newZstd(w)
+		return z, func() { _ = z.Close() }
+	case "gzip":
+		// Stateless compression keeps no memory between scrapes; a deflate state is
+		// as large as the rest of the exporter's heap.
+		z, err := gzip.NewWriterLevel(w, gzip.StatelessCompression)
+		if err != nil {
+			panic("BUG: expose: " + err.Error())
+		}
+		return z, func() { _ = z.Close() }
+	}
+	return w, func() {}
 }
 
 // ranges yields the elements of a list header with their parameters; one that

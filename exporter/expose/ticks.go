@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/ticktier/ticktier/exporter/frame"
 )
 
@@ -82,16 +80,12 @@ func (s *ticks) samples(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/x-ndjson")
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept-Encoding")
-	var out io.Writer = w
-	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		h.Set("Content-Encoding", "gzip")
-		z, err := gzip.NewWriterLevel(w, gzip.StatelessCompression)
-		if err != nil {
-			panic("BUG: expose: " + err.Error())
-		}
-		defer z.Close()
-		out = z
+	enc := encoding(r.Header.Values("Accept-Encoding"))
+	if enc != "" {
+		h.Set("Content-Encoding", enc)
 	}
+	out, end := compressed(w, enc)
+	defer end()
 	// The connection may serve another request when this one is done.
 	defer http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	f.begin(q, s.c.Session)
