@@ -189,9 +189,18 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		MaxBehind: behind(cfg),
 		Logger:    logger.With("part", "receive"), Registerer: reg,
 	})
+	overrides, err := cfg.Overrides()
+	if err != nil {
+		return a, err
+	}
+	var keeps []store.Keep
+	for _, o := range overrides {
+		keeps = append(keeps, store.Keep{Matchers: o.Matchers, Age: time.Duration(o.Age).Milliseconds()})
+	}
 	a.driver, err = tier.New(tier.Config{
 		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
 		RetentionFine: time.Duration(cfg.Retention5m), RetentionCoarse: time.Duration(cfg.Retention1h),
+		Keeps: keeps, MaxBytes: int64(cfg.RetentionSize), RawNeeds: cfg.RawNeeds(),
 		Interval: time.Duration(cfg.FoldInterval), Lag: time.Duration(cfg.FoldLag), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
 		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
 	})
@@ -202,12 +211,9 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 // for ever, it is ten years, which no clock that was never set comes near.
 func behind(cfg *config.Config) time.Duration {
 	const ever = 10 * 365 * 24 * time.Hour
-	longest := time.Duration(0)
-	for _, r := range []config.Duration{cfg.RetentionRaw, cfg.Retention5m, cfg.Retention1h} {
-		if r == 0 {
-			return ever
-		}
-		longest = max(longest, time.Duration(r))
+	longest := cfg.Longest()
+	if longest == 0 {
+		return ever
 	}
 	return min(longest, ever)
 }

@@ -18,6 +18,9 @@ type Config struct {
 	Retention5m  Duration `name:"retention.5m" env:"TICKTIER_ADAPTER_RETENTION_5M" help:"How long 5-minute buckets are kept; 0 for ever (default ${default})." default:"14d" placeholder:"TIME"`
 	Retention1h  Duration `name:"retention.1h" env:"TICKTIER_ADAPTER_RETENTION_1H" help:"How long hourly buckets are kept; 0 for ever (default ${default})." default:"90d" placeholder:"TIME"`
 
+	RetentionSize  Bytes    `name:"retention.size" help:"Most that all tiers together take on disk, such as 20GB; the oldest raw samples make room first, then 5-minute buckets, then hourly ones; 0 for as much as they need (default ${default})." default:"0" placeholder:"BYTES"`
+	RetentionMatch []string `name:"retention.match" sep:"none" help:"Keep the hourly buckets of the series that a selector selects for a time of their own: '{job=\"lab\"}=7d@1h'; 0 for ever; may be repeated, the first that matches a series counts." placeholder:"SELECTOR=TIME@1h"`
+
 	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be (default ${default})." default:"24h" placeholder:"TIME"`
 
 	FoldInterval Duration `name:"fold.interval" help:"Time between two folds of closed windows (default ${default})." default:"1m" placeholder:"TIME"`
@@ -85,6 +88,12 @@ func (c *Config) Validate() error {
 		bad("--query.max-concurrency: %d is less than 1", c.QueryConcurrency)
 	}
 	c.checkRetention(bad)
+	if _, err := c.Overrides(); err != nil {
+		bad("--retention.match: %w", err)
+	}
+	if c.RetentionSize != 0 && c.RetentionSize < leastSize {
+		bad("--retention.size: %s is less than %s", c.RetentionSize, Bytes(leastSize))
+	}
 	c.Rules.validate(bad)
 	if err := writable(c.DataDir); err != nil {
 		bad("--data-dir: %w", err)
@@ -92,11 +101,15 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// RawNeeds is how long raw samples have to be kept: late samples are folded together
+// with the others of their windows, and a block goes as a whole.
+func (c *Config) RawNeeds() time.Duration { return time.Duration(c.OutOfOrderWindow) + 2*rawBlock }
+
 // checkRetention refuses what would lose samples that are in no bucket, or leave
 // a hole between two tiers.
 func (c *Config) checkRetention(bad func(string, ...any)) {
 	raw, fine, coarse := time.Duration(c.RetentionRaw), time.Duration(c.Retention5m), time.Duration(c.Retention1h)
-	if least := time.Duration(c.OutOfOrderWindow) + 2*rawBlock; raw != 0 && raw < least {
+	if least := c.RawNeeds(); raw != 0 && raw < least {
 		bad("--retention.raw: %s is less than --out-of-order-window and two blocks together (%s): late samples would reach windows whose raw samples are gone", c.RetentionRaw, Duration(least))
 	}
 	// The hours of a day that is not over are merged again from five-minute buckets

@@ -84,24 +84,6 @@ func (b *Buckets) Rewrite(from, wfrom, wto int64, list []SeriesBuckets) error {
 	return nil
 }
 
-// DropBefore removes the blocks that end at or before t and returns how many.
-func (b *Buckets) DropBefore(t int64) int {
-	b.mu.Lock()
-	var gone []*tsdb.Block
-	b.blocks = slices.DeleteFunc(b.blocks, func(x *tsdb.Block) bool {
-		if x.MaxTime() <= t {
-			gone = append(gone, x)
-			return true
-		}
-		return false
-	})
-	b.mu.Unlock()
-	for _, blk := range gone {
-		b.remove(blk)
-	}
-	return len(gone)
-}
-
 // Each hands the series of one block range with their buckets in [from, to), by
 // labels, to yield; both are valid during the call only. The range must not
 // reach over a block's edge.

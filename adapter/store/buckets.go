@@ -43,7 +43,7 @@ type BucketsOptions struct {
 
 // Buckets is one folded tier. Its buckets are in memory from the cut on and in
 // blocks before it; every block covers one aligned range. One goroutine writes
-// (Put, Advance, Cut, Rewrite, DropBefore); any number read.
+// (Put, Advance, Cut, Rewrite, Retain); any number read.
 type Buckets struct {
 	dir       string
 	o         BucketsOptions
@@ -60,7 +60,12 @@ type Buckets struct {
 	suspectsMu sync.Mutex
 	suspects   map[*tsdb.Block]bool // blocks that somebody could not read
 
+	// thinned are blocks with the parts of a Retention that they hold nothing of; the
+	// writing goroutine's own.
+	thinned map[ulid.ULID]uint64
+
 	damaged prometheus.Counter
+	dropped *dropped
 }
 
 // OpenBuckets opens the tier in dir, which it creates. A block that cannot be
@@ -71,6 +76,7 @@ func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
 		ConstLabels: prometheus.Labels{"tier": b.Name()},
 	})
+	b.dropped = newDropped(b.Name(), o.Registerer)
 	if !o.ReadOnly {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return nil, fmt.Errorf("make the directory of tier %s: %w", b.Name(), err)

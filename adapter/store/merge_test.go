@@ -23,7 +23,7 @@ func TestMergeAfterDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := b.DropBefore(2 * size); n != 2 {
+	if n := dropBefore(t, b, 2*size); n != 2 {
 		t.Fatalf("%d blocks dropped, want 2", n)
 	}
 	for _, want := range []bool{true, false} {

@@ -45,10 +45,15 @@ type Raw struct {
 	db        *tsdb.DB
 	dir       string
 	deletable atomic.Int64 // blocks that end at or before it may be deleted
-	late      atomic.Pointer[lateness]
-	readyDB   atomic.Pointer[tsdb.DB]
-	torn      torn
-	window    int64 // of out-of-order samples, in ms
+	// roomBefore is where raw samples end that have to make room: blocks that end at or
+	// before it go.
+	roomBefore atomic.Int64
+	dropped    *dropped
+	counted    map[ulid.ULID]bool // blocks counted in dropped; the TSDB asks again before they are gone
+	late       atomic.Pointer[lateness]
+	readyDB    atomic.Pointer[tsdb.DB]
+	torn       torn
+	window     int64 // of out-of-order samples, in ms
 }
 
 // lateness is who hears of samples that come for windows already folded.
@@ -66,6 +71,8 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	}
 	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}, window: o.OutOfOrderWindow.Milliseconds()}
 	r.deletable.Store(math.MinInt64)
+	r.roomBefore.Store(math.MinInt64)
+	r.dropped = newDropped("raw", o.Registerer)
 	damaged := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
 		ConstLabels: prometheus.Labels{"tier": "raw"},
@@ -116,11 +123,24 @@ func (r *Raw) blocksToDelete(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
 		return out
 	}
 	expired := tsdb.DefaultBlocksToDelete(db)(blocks)
+	counted := map[ulid.ULID]bool{}
 	for _, b := range blocks {
-		if _, ok := expired[b.Meta().ULID]; ok && b.MaxTime() <= r.deletable.Load() {
-			out[b.Meta().ULID] = struct{}{}
+		id := b.Meta().ULID
+		_, old := expired[id]
+		if _, replaced := out[id]; replaced || b.MaxTime() > r.deletable.Load() || !old && b.MaxTime() > r.roomBefore.Load() {
+			continue
 		}
+		out[id] = struct{}{}
+		if counted[id] = true; r.counted[id] {
+			continue
+		}
+		reason := droppedSize
+		if old {
+			reason = droppedAge
+		}
+		r.dropped.add(reason, b.Meta().Stats.NumSamples, b.Size())
 	}
+	r.counted = counted
 	return out
 }
 

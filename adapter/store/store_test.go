@@ -429,10 +429,10 @@ func TestCutReopenReplaceDrop(t *testing.T) {
 	}
 	b = openTest(t, dir)
 	check(b, "merged and reopened")
-	if n := b.DropBefore(block); n != 0 {
+	if n := dropBefore(t, b, block); n != 0 {
 		t.Errorf("%d blocks dropped that reach past the limit", n)
 	}
-	if n := b.DropBefore(2 * block); n != 1 {
+	if n := dropBefore(t, b, 2*block); n != 1 {
 		t.Errorf("%d blocks dropped, want 1", n)
 	}
 }
@@ -447,7 +447,7 @@ func TestDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := b.DropBefore(block); n != 1 {
+	if n := dropBefore(t, b, block); n != 1 {
 		t.Errorf("%d blocks dropped, want 1", n)
 	}
 	if b.MinTime() != block {

@@ -22,6 +22,8 @@ type Raw interface {
 	MinTime() int64
 	MaxTime() int64
 	AllowDelete(t int64)
+	Size() int64
+	DropOver(bytes, t int64) (freed int64)
 	OnLate(res int64, watermark func() int64, mark func(windows []int64) error)
 }
 
@@ -32,6 +34,12 @@ type Config struct {
 	// RetentionFine and RetentionCoarse are counted back from the newest sample; 0
 	// keeps for ever.
 	RetentionFine, RetentionCoarse time.Duration
+	// Keeps are the series whose hours are kept for a time of their own.
+	Keeps []store.Keep
+	// MaxBytes is what all tiers together may take on disk; 0 for as much as they need.
+	// RawNeeds is how far back raw samples stay all the same.
+	MaxBytes int64
+	RawNeeds time.Duration
 	// Interval is the time between two cycles; Lag is how long after its end a
 	// window is left open for samples on their way.
 	Interval, Lag time.Duration
@@ -54,6 +62,7 @@ type Driver struct {
 	claimed atomic.Int64
 	m       *metrics
 	failing bool // the last cycle failed; Run's own
+	tight   bool // what has to be kept takes more than MaxBytes
 	// lostHours are to be merged again by the next cycle.
 	lostHours []span
 }
@@ -168,7 +177,9 @@ func (d *Driver) Cycle(ctx context.Context) error {
 		return err
 	}
 	d.allowDelete()
-	d.retain()
+	if err := d.retain(); err != nil {
+		return errors.Join(lateErr, err)
+	}
 	if err := d.merge(); err != nil {
 		return errors.Join(lateErr, err)
 	}
@@ -316,22 +327,6 @@ func (d *Driver) allowDelete() {
 		t = min(t, w)
 	}
 	d.Raw.AllowDelete(t)
-}
-
-// retain drops blocks past their retention. It counts back from the newest sample
-// or from the clock, whichever is earlier: a clock that jumps ahead costs nothing.
-func (d *Driver) retain() {
-	now := min(d.Raw.MaxTime(), d.Now().UnixMilli())
-	if r := d.RetentionFine.Milliseconds(); r > 0 {
-		if n := d.Fine.DropBefore(min(now-r, d.Coarse.Durable())); n > 0 {
-			d.Logger.Info("blocks past their retention dropped", "tier", d.Fine.Name(), "blocks", n)
-		}
-	}
-	if r := d.RetentionCoarse.Milliseconds(); r > 0 {
-		if n := d.Coarse.DropBefore(now - r); n > 0 {
-			d.Logger.Info("blocks past their retention dropped", "tier", d.Coarse.Name(), "blocks", n)
-		}
-	}
 }
 
 // pending is the number of windows that are closed or late and not folded.
