@@ -112,13 +112,13 @@ func slotOf(t *testing.T, p *probe, name string) int {
 
 func TestPromText(t *testing.T) {
 	for _, text := range []string{"a\n", "a{\n", "a{} x\n", "a{b} 1\n", "a{b=c} 1\n", "a{b=\"c} 1\n", "a{b=\"\\x\"} 1\n",
-		"a{b=\"1\",b=\"2\"} 1\n", "a{b=\"1\" c=\"2\"} 1\n", "1a 1\n", "a-b 1\n", "a 1 2\n", "a\xff 1\n", "{} 1\n", "a{b=\"\\"} {
+		"a{b=\"1\",b=\"2\"} 1\n", "a{b=\"1\" c=\"2\"} 1\n", "a 0x10p1\n", "1a 1\n", "a-b 1\n", "a 1 2\n", "a\xff 1\n", "{} 1\n", "a{b=\"\\"} {
 		if p, err := parsePromText([]byte(text), 10); err == nil {
 			t.Errorf("%q: no error, got %+v", text, p)
 		}
 	}
 	p, err := parsePromText([]byte("# TYPE h histogram\nh_bucket{le=\"1\",} 2\nh_sum 3\n#x\n# HELP g a\\nb\\\\\n# TYPE g gauge\n"+
-		"g{ b = \"\\n\" , a=\"{}\" }NaN\nu:v 0x10p1\n"), 10)
+		"g{ b = \"\\n\" , a=\"{}\" }NaN\nu:v 32\n"), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
