@@ -97,7 +97,10 @@ func sampleOf(p *promtext.Parser) (s textSample, err error) {
 	if p.Timed {
 		return s, errTimestamp
 	}
+	t := p.Type
+	p.Type = promtext.Unknown // bounds of buckets stay as they are written
 	name, labels, err := p.Labels(nil)
+	p.Type = t
 	s = textSample{name: name, value: p.Value}
 	for _, l := range labels {
 		s.labels = append(s.labels, Label(l))
