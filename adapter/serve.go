@@ -255,6 +255,10 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
 		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
 		MaxSeries: cfg.QueryMaxSeries, MaxResponseBytes: cfg.QueryMaxBytes, LogSlowerThan: time.Duration(cfg.QueryLogSlower),
+		Clients: query.ClientLimits{
+			By: query.ClientBy(cfg.ClientBy), MaxConcurrency: cfg.ClientConcurrency, MaxSamples: cfg.ClientSamples,
+			MaxSeries: cfg.ClientSeries, MaxTime: time.Duration(cfg.ClientTime), MaxResponseBytes: cfg.ClientBytes,
+		},
 		Build: buildInfo(), Flags: cfg.Flags(), Runtime: runtimeInfo(cfg, time.Now()),
 		TSDB: a.raw, Logger: logger.With("part", "query"), Registerer: reg, Gatherer: reg,
 	})

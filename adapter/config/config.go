@@ -34,6 +34,8 @@ type Config struct {
 	QueryLogSlower   Duration `name:"query.log-slower-than" help:"Log requests that take longer; 0 for none (default ${default})." default:"10s" placeholder:"TIME"`
 	QueryConcurrency int      `name:"query.max-concurrency" help:"Most queries at a time (default ${default})." default:"20" placeholder:"N"`
 
+	Clients `embed:""`
+
 	Rules `embed:""`
 
 	SelfStore bool `name:"self.store" help:"Store the adapter's own metrics, the devices' states among them, every 15 seconds." default:"true" negatable:""`
@@ -94,6 +96,7 @@ func (c *Config) Validate() error {
 	if c.RetentionSize != 0 && c.RetentionSize < leastSize {
 		bad("--retention.size: %s is less than %s", c.RetentionSize, Bytes(leastSize))
 	}
+	c.Clients.validate(bad)
 	c.Rules.validate(bad)
 	if err := writable(c.DataDir); err != nil {
 		bad("--data-dir: %w", err)

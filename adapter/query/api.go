@@ -1,12 +1,9 @@
 package query
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -15,7 +12,10 @@ import (
 	"github.com/prometheus/prometheus/util/httputil"
 )
 
-var errNoScrapePools = errors.New("this server does not scrape")
+var (
+	errNoScrapePools = errors.New("this server does not scrape")
+	errTooLarge      = errors.New("the answer is too large")
+)
 
 // tiersHeader names the tiers that served an answer, finest first.
 const tiersHeader = "X-Ticktier-Tiers"
@@ -26,6 +26,7 @@ type API struct {
 	engine    *Engine
 	queryable *Queryable
 	handler   http.Handler
+	clients   *clients
 	panics    prometheus.Counter
 	slow      prometheus.Counter
 }
@@ -48,19 +49,24 @@ func New(c Config) (*API, error) {
 	p := newParser()
 	a.engine = newEngine(c, p)
 	r := route.New()
-	newPrometheusAPI(c, a.engine, a.queryable, p, func(f http.HandlerFunc) http.HandlerFunc { return f }).Register(r)
+	papi := newPrometheusAPI(c, a.engine, a.queryable, p, func(f http.HandlerFunc) http.HandlerFunc { return f })
+	papi.ClearCodecs()
+	papi.InstallCodec(codec{})
+	papi.Register(r)
 
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", r))
-	mux.Handle("GET /api/v1/metadata", httputil.CompressionHandler{Handler: http.HandlerFunc(a.metadata)})
-	mux.Handle("GET /federate", httputil.CompressionHandler{Handler: http.HandlerFunc(a.federate)})
+	mux.Handle("GET /api/v1/metadata", http.HandlerFunc(a.metadata))
+	mux.Handle("GET /federate", http.HandlerFunc(a.federate))
 	if c.TSDB == nil {
 		for _, path := range []string{"/status/tsdb", "/status/tsdb/blocks", "/status/walreplay"} {
 			mux.HandleFunc("GET /api/v1"+path, a.unavailable)
 		}
 	}
-	a.handler = a.edge(mux)
-	return a, nil
+	a.clients = newClients(c.Clients, time.Now, c.Registerer)
+	var err error
+	a.handler, err = compressed(a.edge(mux))
+	return a, err
 }
 
 // Handler serves /api/v1/ and /federate.
@@ -80,101 +86,6 @@ func (a *API) NewEngine(concurrency int) *Engine {
 
 // Queryable is all tiers as one storage.
 func (a *API) Queryable() *Queryable { return a.queryable }
-
-// edge reads the parameters about tiers, notes in a header which tiers served the
-// answer, and keeps a panic within its request.
-func (a *API) edge(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			p := recover()
-			if p == nil {
-				return
-			}
-			if p == http.ErrAbortHandler {
-				panic(p)
-			}
-			a.panics.Inc()
-			a.c.Logger.Error("query request panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-			a.fail(w, r, http.StatusInternalServerError, "internal", "internal error")
-		}()
-		if err := r.ParseForm(); err != nil {
-			a.fail(w, r, http.StatusBadRequest, "bad_data", "error parsing form values: "+err.Error())
-			return
-		}
-		if err := refuseText(r.Form); err != nil {
-			a.fail(w, r, http.StatusBadRequest, "bad_data", err.Error())
-			return
-		}
-		opts, err := parseOptions(r, a.queryable)
-		if err != nil {
-			a.fail(w, r, http.StatusBadRequest, "bad_data", err.Error())
-			return
-		}
-		begin := time.Now()
-		defer func() { a.logSlow(r, opts, time.Since(begin)) }()
-		tw := &tierWriter{ResponseWriter: w, names: func() string { return opts.names(a.queryable) }}
-		next.ServeHTTP(tw, r.WithContext(context.WithValue(r.Context(), optionsKey{}, opts)))
-	})
-}
-
-// logged is how much of an expression a log line holds.
-const logged = 1000
-
-// logSlow logs a request that took long, by what it asked for: nothing of its headers,
-// and of its parameters those that queries have.
-func (a *API) logSlow(r *http.Request, opts *options, took time.Duration) {
-	if a.c.LogSlowerThan <= 0 || took < a.c.LogSlowerThan {
-		return
-	}
-	args := []any{"path", r.URL.Path, "took", took.Round(time.Millisecond), "tiers", opts.names(a.queryable)}
-	for _, p := range []string{"query", "match[]", "start", "end", "step", "time", "timeout", "limit"} {
-		if v := strings.Join(r.Form[p], " "); v != "" {
-			args = append(args, strings.TrimSuffix(p, "[]"), v[:min(len(v), logged)])
-		}
-	}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		args = append(args, "client", host)
-	}
-	a.slow.Inc()
-	a.c.Logger.Warn("slow query", args...)
-}
-
-// tierWriter sets the header that names the tiers, once they are known.
-type tierWriter struct {
-	http.ResponseWriter
-	names func() string
-	wrote bool
-}
-
-func (w *tierWriter) WriteHeader(code int) {
-	if !w.wrote {
-		w.wrote = true
-		if n := w.names(); n != "" {
-			w.Header().Set(tiersHeader, n)
-			if w.Header().Get("Access-Control-Expose-Headers") != "" {
-				w.Header().Add("Access-Control-Expose-Headers", tiersHeader)
-			}
-		}
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *tierWriter) Write(b []byte) (int, error) {
-	if !w.wrote {
-		w.WriteHeader(http.StatusOK)
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Flush is needed by streamed remote read.
-func (w *tierWriter) Flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-// Unwrap is for http.ResponseController.
-func (w *tierWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // answer is the envelope of the Prometheus HTTP API.
 type answer struct {

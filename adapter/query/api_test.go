@@ -16,6 +16,8 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -237,18 +239,37 @@ func TestPostGzipAndCORS(t *testing.T) {
 	if r := decode(t, resp); !strings.Contains(string(r.Data), `"30"`) {
 		t.Errorf("POST query: %s", r.Data)
 	}
-	req, _ := http.NewRequest("GET", srv.URL+"/api/v1/labels", nil)
-	req.Header.Set("Origin", "http://grafana.example")
-	req.Header.Set("Accept-Encoding", "gzip")
-	resp, err = http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
+	long := srv.URL + "/api/v1/query_range?query=x&step=5m&" + fmt.Sprintf("start=%d&end=%d", base/1000, (base+3*hour)/1000)
+	_, want := get(t, long)
+	for _, enc := range []string{"gzip", "zstd"} {
+		req, _ := http.NewRequest("GET", long, nil)
+		req.Header.Set("Origin", "http://grafana.example")
+		req.Header.Set("Accept-Encoding", enc)
+		resp, err = http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := resp.Header
+		if h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Content-Encoding") != enc || !strings.Contains(h.Get("Access-Control-Expose-Headers"), tiersHeader) || h.Get(tiersHeader) == "" {
+			t.Errorf("headers %v", resp.Header)
+		}
+		if v := h.Values("Vary"); strings.Count(strings.Join(v, ","), "Accept-Encoding") != 1 {
+			t.Errorf("Vary: %q", v)
+		}
+		if enc == "zstd" {
+			zr, err := zstd.NewReader(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body = zr.IOReadCloser()
+		} else if resp.Body, err = gzip.NewReader(resp.Body); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want.Data), string(decode(t, resp).Data)); diff != "" {
+			t.Errorf("%s: -plain +compressed:\n%s", enc, diff)
+		}
 	}
-	resp.Body.Close()
-	if resp.Header.Get("Access-Control-Allow-Origin") != "*" || resp.Header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("headers %v", resp.Header)
-	}
-	req, _ = http.NewRequest("OPTIONS", srv.URL+"/api/v1/query", nil)
+	req, _ := http.NewRequest("OPTIONS", srv.URL+"/api/v1/query", nil)
 	resp, err = http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -66,6 +66,8 @@ type Config struct {
 	MaxSeries int
 	// MaxResponseBytes is about how large the answer to a query may be. 128 MiB.
 	MaxResponseBytes int64
+	// Clients bound what one client may use.
+	Clients ClientLimits
 	// LogSlowerThan is how long a request may take before it is logged; 0 for never.
 	LogSlowerThan time.Duration
 	// SubqueryStep is the step of a subquery that names none. 1 min.

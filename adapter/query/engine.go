@@ -103,7 +103,7 @@ func (q *query) Exec(ctx context.Context) *promql.Result {
 	switch {
 	case res.Err == nil:
 		if size := sizeOf(res.Value); size > q.p.q.maxBytes {
-			res.Err = fmt.Errorf("the answer would take about %d MiB: ask for fewer series, less time or a longer step, or raise --query.max-response-bytes (now %d)", size>>20, q.p.q.maxBytes)
+			res.Err = errors.New(tooLarge(size, q.p.q.maxBytes))
 			res.Value = nil
 		}
 	case errors.Is(res.Err, context.Canceled):

@@ -79,13 +79,14 @@ func (e *explanation) selectors() []*explained {
 // tally counts what one selector reads, stretch by stretch.
 type tally struct {
 	q         *Queryable
+	opts      *options
 	stretches []stretch
 	ex        *explained // nil unless the request wants it explained
 }
 
 // tally starts to count for a selector.
 func (q *querier) tally(opts *options, fn string, rng int64, stretches []stretch, ms []*labels.Matcher) *tally {
-	t := &tally{q: q.q, stretches: stretches}
+	t := &tally{q: q.q, opts: opts, stretches: stretches}
 	if opts.explain == nil {
 		return t
 	}
@@ -108,6 +109,7 @@ func (t *tally) series(i, n int) {
 	if t == nil || n == 0 {
 		return
 	}
+	t.opts.series.Add(int64(n))
 	t.q.reads.series[t.stretches[i].src].Add(float64(n))
 	if t.ex != nil {
 		t.ex.Parts[i].Series.Add(int64(n))
@@ -119,6 +121,7 @@ func (t *tally) samples(i, n int) {
 	if t == nil || n == 0 {
 		return
 	}
+	t.opts.samples.Add(int64(n))
 	t.q.reads.samples[t.stretches[i].src].Add(float64(n))
 	if t.ex != nil {
 		t.ex.Parts[i].Samples.Add(int64(n))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -24,8 +25,15 @@ type options struct {
 
 	explain *explanation // nil unless asked for
 
+	series, samples atomic.Int64 // that were read
+
 	mu   sync.Mutex
 	used []int
+}
+
+// usage is what a request used, which took so long and whose answer has so many bytes.
+func (o *options) usage(took time.Duration, bytes int64) usage {
+	return usage{useSamples: float64(o.samples.Load()), useSeries: float64(o.series.Load()), useTime: took.Seconds(), useBytes: float64(bytes)}
 }
 
 // optionsFrom are the options that ctx carries, or those of a request without any.
