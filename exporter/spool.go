@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/oklog/run"
@@ -21,8 +24,8 @@ import (
 // spoolVerb is the command that looks at a spool.
 const spoolVerb = "spool"
 
-// openSpool opens the spool, if there is to be one. One that cannot be used is left
-// out: a device whose disk is broken goes on with its memory.
+// openSpool opens the spool, if there is to be one. A device whose disk is broken
+// goes on with its memory.
 func openSpool(e *exporter, schema *collectors.Schema, start func(*collectors.Series) (int64, bool)) {
 	cfg := e.cfg
 	if cfg.SpoolDir == "" || len(cfg.RemoteWriteURL) == 0 {
@@ -40,6 +43,7 @@ func openSpool(e *exporter, schema *collectors.Schema, start func(*collectors.Se
 			return spoolFrame(ev), ok
 		},
 		Spilling: e.ring.Spill, Logger: e.log,
+		Boot: bootID(cfg.PathProcfs), BootTime: int64(e.clock.SinceBoot(0)),
 	})
 	if err != nil {
 		e.log.Error("spool cannot be used, ticks are kept in memory alone", "err", err)
@@ -52,6 +56,15 @@ func openSpool(e *exporter, schema *collectors.Schema, start func(*collectors.Se
 		}
 		return true
 	}
+}
+
+// bootID is an id that every boot of the machine has to itself; empty is unknown.
+func bootID(procfs string) string {
+	b, err := os.ReadFile(filepath.Join(procfs, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b[:min(len(b), 64)]))
 }
 
 // spoolFrame is an evicted frame in the spool's words. It shares the bytes.
@@ -92,7 +105,7 @@ func (e *exporter) readFrom(c *send.Config, receiver int) {
 // progress notes what a receiver has, for the ring and for the spool.
 func (e *exporter) progress(d *delivered, receiver int, p send.Progress) {
 	if e.spool != nil {
-		if p.Earlier {
+		if p.Earlier && !e.spool.Owes() {
 			e.spool.Passed(receiver, e.spool.Epoch(), p.Seq)
 			e.spool.Ahead(receiver, p.Ahead)
 		} else {

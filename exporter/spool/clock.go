@@ -68,3 +68,44 @@ func wall(table []offset, mono int64) int64 {
 	}
 	return ms
 }
+
+// boot says in which boot of the machine a session was, and how long after its
+// beginning, in ns, the session's monotonic time was 0.
+type boot struct {
+	id   string
+	time int64
+}
+
+func (b *boot) append(dst []byte) []byte {
+	return append(binary.LittleEndian.AppendUint64(dst, uint64(b.time)), b.id...)
+}
+
+func parseBoot(payload []byte) (boot, error) {
+	if len(payload) <= 8 || len(payload) > 8+maxBoot {
+		return boot{}, fmt.Errorf("%w: a boot of %d bytes", errBad, len(payload))
+	}
+	return boot{string(payload[8:]), int64(binary.LittleEndian.Uint64(payload))}, nil
+}
+
+// clockOf is the table of a session: its own or, where its clock was not yet set when
+// it ended and the machine was not booted since, that of this session's clock. mono is
+// a time of the session. s.mu is held.
+func (s *Spool) clockOf(epoch uint64, mono int64) []offset {
+	if epoch == s.epoch {
+		var table []offset
+		for m, o := range s.cfg.Clock() {
+			table = append(table, offset{m, o})
+		}
+		return table
+	}
+	table := s.clocks[epoch]
+	b := s.boots[epoch]
+	if wall(table, mono) >= s.cfg.NotBefore || s.cfg.Boot == "" || b.id != s.cfg.Boot {
+		return table
+	}
+	var newest int64
+	for _, o := range s.cfg.Clock() {
+		newest = o
+	}
+	return []offset{{0, newest + b.time - s.cfg.BootTime}}
+}

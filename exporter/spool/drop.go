@@ -49,14 +49,7 @@ func (s *Spool) logLosses(now time.Time) {
 
 // wallOf is the wall time in ms of a monotonic time of a session. s.mu is held.
 func (s *Spool) wallOf(epoch uint64, mono int64) int64 {
-	if epoch != s.epoch {
-		return wall(s.clocks[epoch], mono)
-	}
-	var table []offset
-	for m, o := range s.cfg.Clock() {
-		table = append(table, offset{m, o})
-	}
-	return wall(table, mono)
+	return wall(s.clockOf(epoch, mono), mono)
 }
 
 // removeDelivered removes the segments that every receiver has, and ends spilling

@@ -81,7 +81,7 @@ func (e *Earlier) load() bool {
 	}
 	if e.clock == nil {
 		e.sp.mu.Lock()
-		e.clock = e.sp.clocks[e.epoch]
+		e.clock = e.sp.clockOf(e.epoch, m.LastTime)
 		e.sp.mu.Unlock()
 		e.undated = wall(e.clock, m.LastTime) < e.sp.cfg.NotBefore
 		if e.undated {

@@ -19,6 +19,7 @@ const (
 	metaLen   = 44 // of a frame record, before the frame
 
 	maxSession = 24
+	maxBoot    = 64
 
 	// maxRecord bounds a record: a frame, or the series of MaxSlots slots.
 	maxRecord = frame.MaxBytes + metaLen
@@ -31,6 +32,7 @@ const (
 	kindSchema kind = 1
 	kindClock  kind = 2
 	kindFrame  kind = 3
+	kindBoot   kind = 4
 )
 
 // errBad is wrapped by every error about the bytes of a segment.

@@ -70,6 +70,9 @@ func (s *Spool) recoverSegment(path string) {
 		g := found.segment
 		s.segs = append(s.segs, &g)
 		s.ids[g.epoch] = g.session
+		if found.boot.id != "" {
+			s.boots[g.epoch] = found.boot
+		}
 		if len(found.clock) > 0 {
 			s.clocks[g.epoch] = found.clock
 		}

@@ -56,6 +56,7 @@ type scanned struct {
 	segment
 	slots  int
 	clock  []offset
+	boot   boot
 	length int64 // of the file
 	// bad is why reading ended before the end of the file. torn says that nothing
 	// but what was written last can be missing.
@@ -125,6 +126,12 @@ func (s *scanned) take(rec *record, sch *schema) error {
 			return err
 		}
 		s.clock = table
+	case kindBoot:
+		b, err := parseBoot(rec.payload)
+		if err != nil {
+			return err
+		}
+		s.boot = b
 	case kindFrame:
 		f, err := parseFrame(rec.payload)
 		if err != nil {
@@ -169,7 +176,7 @@ func tornAt(f file, off, size int64) bool {
 		return false
 	}
 	end := off
-	if k := kind(head[0]); k >= kindSchema && k <= kindFrame {
+	if k := kind(head[0]); k >= kindSchema && k <= kindBoot {
 		end = off + headLen + int64(binary.LittleEndian.Uint32(head[4:]))
 	}
 	zeros, err := trailingZeros(f, off, size)

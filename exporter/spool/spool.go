@@ -31,6 +31,8 @@ const (
 	// failed is tried again.
 	syncEvery  = time.Second
 	retryEvery = 5 * time.Second
+	// attachEvery is how soon a directory is tried again that could not be used.
+	attachEvery = 15 * time.Second
 )
 
 // Config is what a Spool needs. It is not changed after Open.
@@ -63,6 +65,11 @@ type Config struct {
 	// and when that ends. It must not block, nor wait for whoever calls Offer. Nil
 	// is allowed.
 	Spilling func(on bool)
+	// Boot is an id of this boot of the machine, and BootTime the time since then in ns
+	// at which the session's monotonic time was 0. A former session of the same boot
+	// whose clock was never set gets its times by this one's clock. Empty is unknown.
+	Boot     string
+	BootTime int64
 	Logger   *slog.Logger
 
 	fs fsys
@@ -89,6 +96,9 @@ type Spool struct {
 	segs      []*segment // oldest first, those of earlier sessions before this one's
 	clocks    map[uint64][]offset
 	ids       map[uint64]string
+	boots     map[uint64]boot
+	detached  bool       // the directory could not be used yet
+	owes      bool       // it held ticks of former sessions when it could, which nobody reads
 	positions []position // by receiver
 	moved     []bool     // since it was stored, by receiver
 	setAside  int64      // bytes in quarantine
@@ -98,8 +108,9 @@ type Spool struct {
 }
 
 // Open opens a directory, which is made where it is missing, and looks at what
-// former sessions left there. Whatever that is, it is no error; one means that the
-// directory cannot be used at all.
+// former sessions left there. Whatever that is, it is no error. A directory that
+// cannot be used is tried again now and then while Run runs; an error is of the
+// configuration.
 func Open(c Config) (*Spool, error) {
 	if c.fs == nil {
 		c.fs = disk{}
@@ -113,28 +124,33 @@ func Open(c Config) (*Spool, error) {
 	if c.Schema == nil || c.Clock == nil || c.Now == nil || c.Sealed == nil || c.Logger == nil {
 		return nil, errors.New("spool: Schema, Clock, Now, Sealed and Logger are needed")
 	}
-	if len(c.Session) > maxSession {
-		return nil, fmt.Errorf("spool: session %q has more than %d bytes", c.Session, maxSession)
+	if len(c.Session) > maxSession || len(c.Boot) > maxBoot {
+		return nil, fmt.Errorf("spool: session %q has more than %d bytes, or boot %q more than %d", c.Session, maxSession, c.Boot, maxBoot)
 	}
-	s := &Spool{cfg: c, fs: c.fs, wake: make(chan struct{}, 1),
-		target: max(minSegment, min(maxSegment, c.MaxBytes/16)),
-		clocks: map[uint64][]offset{}, ids: map[uint64]string{}}
-	if err := s.fs.MkdirAll(c.Dir); err != nil {
-		return nil, fmt.Errorf("make the spool's directory: %w", err)
-	}
-	var err error
-	if s.lock, err = lockDir(c.Dir); err != nil {
-		return nil, fmt.Errorf("open the spool: %w", err)
-	}
-	if err := s.recover(); err != nil {
-		_ = s.lock.Close()
-		return nil, fmt.Errorf("read the spool: %w", err)
+	s := newSpool(c)
+	if err := s.attach(); err != nil {
+		c.Logger.Error("spool cannot be used, ticks are kept in memory alone until it can", "err", err)
+		s = newSpool(c)
+		s.detached, s.epoch = true, 1
+		s.w.broken = err.Error()
+		s.stats.failing.Store(true)
+		s.positions, s.moved = make([]position, len(c.Receivers)), make([]bool, len(c.Receivers))
 	}
 	return s, nil
 }
 
+func newSpool(c Config) *Spool {
+	return &Spool{cfg: c, fs: c.fs, wake: make(chan struct{}, 1),
+		target: max(minSegment, min(maxSegment, c.MaxBytes/16)),
+		clocks: map[uint64][]offset{}, ids: map[uint64]string{}, boots: map[uint64]boot{}}
+}
+
 // Epoch is the number of this session.
-func (s *Spool) Epoch() uint64 { return s.epoch }
+func (s *Spool) Epoch() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
 
 // quarantineDir is where damaged files go.
 func (s *Spool) quarantineDir() string { return filepath.Join(s.cfg.Dir, "quarantine") }

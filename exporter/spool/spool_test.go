@@ -227,15 +227,111 @@ func TestQueue(t *testing.T) {
 	w.stop()
 }
 
-// TestSecondProcess: a directory has one user.
+// TestSecondProcess: a directory has one user. A second waits until it is free, and
+// leaves what the first did not deliver to the next start.
 func TestSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	w := begin(t, dir, "s", nil, "a")
-	if _, err := tryBegin(t, dir, "t", nil, "a"); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("opened twice: %v", err)
+	w.sample(100)
+	second := begin(t, dir, "t", nil, "a")
+	second.sample(100)
+	second.ring.Seal()
+	second.cycle()
+	if !strings.Contains(second.log.String(), "in use") || second.sp.Owes() || !second.sp.stats.failing.Load() {
+		t.Errorf("opened twice: %s", second.log)
+	}
+	end := w.seq
+	w.stop()
+	for range 20 {
+		second.cycle()
+	}
+	if !second.sp.Owes() || second.sp.stats.failing.Load() {
+		t.Errorf("a free directory is not taken: %s", second.log)
+	}
+	second.sp.Ahead(0, [][2]uint64{{0, 50}})
+	end2 := second.seq
+	second.stop()
+	third := begin(t, dir, "u", nil, "a")
+	got := readEarlier(t, third.sp.Earlier(0), true)
+	if len(got) != 2 || len(got[0].seqs) != ticksTo(end) || got[1].seqs[0] != 50 || len(got[1].seqs) != len(all(50, end2)) || got[0].lost+got[1].lost > 0 {
+		t.Errorf("the third start finds %+v", got)
+	}
+	third.stop()
+	verify(t, dir)
+}
+
+// TestLateDirectory: a directory that cannot be used at the start, or is gone later, is
+// used as soon as it can be.
+func TestLateDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in its place
+		t.Fatal(err)
+	}
+	w := begin(t, dir, "s", nil, "a")
+	r := w.joined()
+	for range 20 {
+		w.sample(100)
+		w.cycle()
+	}
+	if n := strings.Count(w.log.String(), "spool cannot be used"); n != 1 || !w.sp.stats.failing.Load() {
+		t.Errorf("said %d times: %s", n, w.log)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		w.sample(100)
+		w.cycle()
+	}
+	if n := strings.Count(w.log.String(), "spool can be written again"); n != 1 || w.sp.stats.failing.Load() || w.sp.stats.spooled.Load() == 0 {
+		t.Errorf("said %d times, %d ticks spooled: %s", n, w.sp.stats.spooled.Load(), w.log)
+	}
+	dropped := uint64(w.sp.stats.droppedQ.Load())
+	seqs, lost := drain(t, r, -1)
+	if lost != dropped || len(seqs)+int(lost) != ticksTo(w.seq) {
+		t.Errorf("%d sampled, %d read, %d lost, %d dropped", ticksTo(w.seq), len(seqs), lost, dropped)
+	}
+	// It goes, with all that is in it.
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	spooled := w.sp.stats.spooled.Load()
+	for range 80 {
+		w.grow(2)
+		w.sample(100)
+		w.cycle()
+	}
+	if w.sp.stats.spooled.Load() == spooled || w.sp.stats.failing.Load() {
+		t.Errorf("a directory that is gone is not made again: %s", w.log)
 	}
 	w.stop()
-	begin(t, dir, "t", nil, "a").stop()
+	verify(t, dir)
+}
+
+// TestSameBoot: a session whose clock was never set gets its times by the clock of a
+// later one of the same boot.
+func TestSameBoot(t *testing.T) {
+	for _, boot := range []string{"b1", "another", ""} {
+		dir := t.TempDir()
+		unset := func(c *Config) { c.Boot, c.BootTime = "b1", 5e9 }
+		w := begin(t, dir, "one", unset, "a")
+		w.offset = []offset{{0, 40_000e6}} // 1970
+		w.sample(100)
+		end := w.seq
+		w.stop()
+		// The second begins 65 s after the first.
+		second := begin(t, dir, "two", func(c *Config) { c.Boot, c.BootTime = boot, 70e9 }, "a")
+		second.offset = []offset{{0, (floor + 1_000_000 + 65_000) * 1e6}}
+		got := readEarlier(t, second.sp.Earlier(0), false) // which looks at the times
+		if boot == "b1" && (len(got) != 1 || len(got[0].seqs) != ticksTo(end)) {
+			t.Errorf("the same boot: %d sessions", len(got))
+		}
+		if boot != "b1" && (len(got) != 0 || second.sp.stats.undated.Load() != int64(ticksTo(end))) {
+			t.Errorf("boot %q: %d sessions, %d ticks undated", boot, len(got), second.sp.stats.undated.Load())
+		}
+		second.stop()
+		verify(t, dir)
+	}
 }
 
 // TestDamage: whatever happens to the files, a start succeeds, what is good is read,

@@ -201,7 +201,9 @@ func (w *world) kill() {
 	if w.sp.w.f != nil {
 		_ = w.sp.w.f.Close()
 	}
-	_ = w.sp.lock.Close()
+	if w.sp.lock != nil {
+		_ = w.sp.lock.Close()
+	}
 }
 
 // checkTick compares a tick with what was sampled.

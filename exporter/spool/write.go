@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -64,11 +65,18 @@ func (s *Spool) Close() error {
 		err = s.w.f.Close()
 		s.w.f = nil
 	}
+	if s.lock == nil {
+		return err
+	}
 	return errors.Join(err, s.lock.Close())
 }
 
 // cycle does what is due.
 func (s *Spool) cycle(now time.Time) {
+	if s.detached && (now.Before(s.w.retry) || !s.attachLate(now)) {
+		s.logLosses(now)
+		return
+	}
 	if !now.Before(s.w.retry) {
 		err := s.write()
 		if err == nil && s.w.dirty && now.Sub(s.w.synced) >= syncEvery {
@@ -242,11 +250,17 @@ func (s *Spool) append(f *Frame) error {
 // begin puts the series and the clock, where they changed, into the buffer.
 func (s *Spool) begin(slots int) {
 	s.w.buf = s.w.buf[:0]
+	if s.w.slots == 0 && s.cfg.Boot != "" {
+		b := boot{s.cfg.Boot, s.cfg.BootTime}
+		s.w.buf = b.append(beginRecord(s.w.buf, kindBoot))
+		endRecord(s.w.buf, 0)
+	}
 	if slots > s.w.slots {
 		s.w.of = s.cfg.Schema.Generation() // before the series: they are no older
 		series := s.cfg.Schema.Series()
+		at := len(s.w.buf)
 		s.w.buf = appendSchema(beginRecord(s.w.buf, kindSchema), s.w.slots, series[min(s.w.slots, len(series)):], s.cfg.Start)
-		endRecord(s.w.buf, 0)
+		endRecord(s.w.buf, at)
 		s.w.slots = len(series)
 	}
 	s.w.table = appendClock(s.w.table[:0], s.cfg.Clock())
@@ -294,6 +308,11 @@ func (s *Spool) openSegment() error {
 	h := header{number: s.w.number, epoch: s.epoch, created: s.cfg.Now(), session: s.cfg.Session}
 	path := filepath.Join(s.cfg.Dir, segmentName(h.number))
 	f, err := s.fs.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.reopen(); err == nil {
+			f, err = s.fs.Create(path)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("begin segment %d: %w", h.number, err)
 	}
