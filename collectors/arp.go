@@ -25,7 +25,7 @@ func newArp(env Env) (Source, error) {
 	if err := hostNet(env); err != nil {
 		return nil, err
 	}
-	f, err := openFile(procNet(env, "arp"), 4<<10, false)
+	f, err := openRows(procNet(env, "arp"), 4<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

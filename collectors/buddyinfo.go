@@ -29,7 +29,7 @@ type buddyinfo struct {
 }
 
 func newBuddyinfo(env Env) (Source, error) {
-	f, err := openFile(filepath.Join(env.Procfs, "buddyinfo"), 2<<10, false)
+	f, err := openRows(filepath.Join(env.Procfs, "buddyinfo"), 2<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func newConntrack(env Env) (Source, error) {
 	s := &conntrack{
 		count:  newValueFile(filepath.Join(dir, "nf_conntrack_count"), &conntrackEntries),
 		limit:  newValueFile(filepath.Join(dir, "nf_conntrack_max"), &conntrackLimit),
-		stat:   laterFile(procNet(env, "stat/nf_conntrack"), 4<<10, false),
+		stat:   laterRows(procNet(env, "stat/nf_conntrack"), 4<<10, rowRecord),
 		faults: newFaults(env, "conntrack"),
 	}
 	return s, s.count.open() // the module may not be loaded

@@ -77,7 +77,7 @@ type diskstats struct {
 }
 
 func newDiskstats(env Env) (Source, error) {
-	f, err := openFile(filepath.Join(env.Procfs, "diskstats"), 8<<10, false)
+	f, err := openRows(filepath.Join(env.Procfs, "diskstats"), 8<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,14 @@ const (
 // large at the next tick, so the caller leaves the source alone for a while.
 var ErrTooLarge = errors.New("the file is larger than it may be")
 
+// leastPage is the least that the kernel gathers records in (seq_read_iter in
+// fs/seq_file.c), to end a read with the last one that fits.
+const leastPage = 4096
+
+// rowRecord is more than a row has in the files of short rows: a name and at most
+// twenty numbers.
+const rowRecord = 512
+
 // errEmpty is what a source reports of a file that always has content and now has
 // none.
 var errEmpty = errors.New("the file is empty")
@@ -35,6 +43,9 @@ type file struct {
 	// short read is its end. Files made of records (seq_open) end a read at a page
 	// instead, and only a read of nothing is their end.
 	single bool
+	// record, where it is not 0, is more than any of its records has, in bytes: a read
+	// that leaves as much of a page is its end too.
+	record int
 
 	max int // bytes, maxFileBytes where it is 0
 
@@ -55,6 +66,22 @@ func openFile(path string, size int, single bool) (*file, error) {
 // laterFile is openFile for a file that may come and go: its first read opens it.
 func laterFile(path string, size int, single bool) *file {
 	return &file{path: path, single: single, fd: -1, buf: make([]byte, size)}
+}
+
+// openRows is openFile for a file of records that are shorter than record.
+func openRows(path string, size, record int) (*file, error) {
+	f := laterRows(path, size, record)
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// laterRows is laterFile for a file of records that are shorter than record.
+func laterRows(path string, size, record int) *file {
+	f := laterFile(path, size, false)
+	f.record = record
+	return f
 }
 
 func (f *file) open() error {
@@ -101,7 +128,7 @@ func (f *file) read() ([]byte, error) {
 			return nil, &fs.PathError{Op: "read", Path: f.path, Err: err}
 		}
 		n += m
-		if m == 0 || f.single && n < len(f.buf) {
+		if m == 0 || n < len(f.buf) && (f.single || f.record > 0 && m < leastPage-f.record) {
 			return f.buf[:n], nil
 		}
 	}

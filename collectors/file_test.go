@@ -123,3 +123,25 @@ func TestFileOddities(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// A kernel file of short records is read whole, and its end is not asked for, though
+// each read ends at a page.
+func TestFileOfRows(t *testing.T) {
+	for _, path := range []string{"/proc/slabinfo", "/proc/kallsyms", "/proc/net/dev", "/proc/diskstats", "/proc/net/udp"} {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		f, err := openRows(path, 64, rowRecord)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close()
+		for range 2 {
+			got, err := f.read()
+			if err != nil || bytes.Count(got, []byte("\n")) != bytes.Count(whole, []byte("\n")) {
+				t.Errorf("%s: got %d bytes, want about %d, %v", path, len(got), len(whole), err)
+			}
+		}
+	}
+}

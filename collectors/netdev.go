@@ -56,7 +56,7 @@ func newNetdev(env Env) (Source, error) {
 	if err := hostNet(env); err != nil {
 		return nil, err
 	}
-	f, err := openFile(procNet(env, "dev"), 4<<10, false)
+	f, err := openRows(procNet(env, "dev"), 4<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -42,9 +42,9 @@ func newNetstat(env Env) (Source, error) {
 		return nil, err
 	}
 	s := &netstat{
-		pairs: [2]*file{laterFile(procNet(env, "snmp"), 4<<10, false),
-			laterFile(procNet(env, "netstat"), 8<<10, false)},
-		six:    laterFile(procNet(env, "snmp6"), 8<<10, false),
+		pairs: [2]*file{laterFile(procNet(env, "snmp"), 4<<10, true),
+			laterFile(procNet(env, "netstat"), 8<<10, true)},
+		six:    laterFile(procNet(env, "snmp6"), 8<<10, true),
 		faults: newFaults(env, "netstat"), fields: env.option("netstat.fields", netstatFields),
 		protocols: [2]*table[netstatRow]{newTable[netstatRow](maxProtocols), newTable[netstatRow](maxProtocols)},
 		sixRows:   newTable[fieldRow](maxFields),

@@ -38,7 +38,7 @@ type slabinfo struct {
 }
 
 func newSlabinfo(env Env) (Source, error) {
-	f, err := openFile(filepath.Join(env.Procfs, "slabinfo"), 32<<10, false)
+	f, err := openRows(filepath.Join(env.Procfs, "slabinfo"), 32<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ type softnet struct {
 }
 
 func newSoftnet(env Env) (Source, error) {
-	f, err := openFile(filepath.Join(env.Procfs, "net/softnet_stat"), 4<<10, false)
+	f, err := openRows(filepath.Join(env.Procfs, "net/softnet_stat"), 4<<10, rowRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ func newUDPQueues(env Env) (Source, error) {
 		return nil, err
 	}
 	s := &udp{faults: newFaults(env, "udp_queues"), files: [2]udpFile{
-		{file: laterFile(procNet(env, "udp"), 4<<10, false), ip: "v4"},
-		{file: laterFile(procNet(env, "udp6"), 4<<10, false), ip: "v6"}}}
+		{file: laterRows(procNet(env, "udp"), 4<<10, rowRecord), ip: "v4"},
+		{file: laterRows(procNet(env, "udp6"), 4<<10, rowRecord), ip: "v6"}}}
 	s.files[0].max, s.files[1].max = maxWalkBytes, maxWalkBytes
 	err := s.files[0].open()
 	if err2 := s.files[1].open(); err != nil && err2 != nil {

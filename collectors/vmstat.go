@@ -6,6 +6,9 @@ import (
 	"regexp"
 )
 
+// vmstatRecord is more than a line has: names have less than 40 bytes.
+const vmstatRecord = 64
+
 // vmstatFields matches the fields that are exported: node_exporter's own default.
 const vmstatFields = "^(oom_kill|pgpg|pswp|pg.*fault).*"
 
@@ -17,7 +20,7 @@ type vmstat struct {
 }
 
 func newVmstat(env Env) (Source, error) {
-	f, err := openFile(filepath.Join(env.Procfs, "vmstat"), 8<<10, false)
+	f, err := openRows(filepath.Join(env.Procfs, "vmstat"), 8<<10, vmstatRecord)
 	if err != nil {
 		return nil, err
 	}
