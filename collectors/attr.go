@@ -10,9 +10,11 @@ import (
 const attrBytes = 4096
 
 // attr is a small file that is opened for each read: there are dozens for each
-// device, too many to keep open. Reading it does not allocate.
+// device, too many to keep open unless they are read very often (see keeper). Reading
+// it does not allocate.
 type attr struct {
 	path []byte // ends in a zero byte, for the kernel
+	kept int32  // its descriptor + 1; 0 is not open
 }
 
 func newAttr(path string) attr { return attr{path: append([]byte(path), 0)} }
@@ -58,6 +60,11 @@ type numAttr struct {
 // update sets the series, or clears it when the attribute has no number.
 func (a *numAttr) update(out *Out, buf []byte) bool {
 	text, errno := a.read(buf)
+	return a.take(out, text, errno)
+}
+
+// take is update with what was read.
+func (a *numAttr) take(out *Out, text []byte, errno unix.Errno) bool {
 	out.Stats.Bytes.Add(uint64(len(text)))
 	v, ok := parseAny(text)
 	if errno != 0 || !ok {

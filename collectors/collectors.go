@@ -114,6 +114,8 @@ type Env struct {
 	// ContainerNetwork allows sources of the network to report a container's own.
 	ContainerNetwork bool
 	Logger           *slog.Logger
+	// Every is the time between two reads of the source; 0 where nobody knows.
+	Every time.Duration
 	// Event, where set, is told of what happened between two reads, in order. It is
 	// called by a source as it reads and must not block.
 	Event func(Event)

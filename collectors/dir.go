@@ -37,6 +37,12 @@ func (d *dir) open() error {
 // each calls fn for every entry but . and .., as the kernel orders them. The name is
 // valid until fn returns.
 func (d *dir) each(fn func(name []byte, regular bool)) error {
+	return d.eachNode(func(_ uint64, name []byte, regular bool) { fn(name, regular) })
+}
+
+// eachNode is each, with the number of each entry's inode. In sysfs it stays with a
+// device that is renamed, and no other has it.
+func (d *dir) eachNode(fn func(node uint64, name []byte, regular bool)) error {
 	if err := d.open(); err != nil {
 		return err
 	}
@@ -44,7 +50,7 @@ func (d *dir) each(fn func(name []byte, regular bool)) error {
 		d.close()
 		return err
 	}
-	if err := list(d.fd, d.buf[:], fn); err != nil {
+	if err := listNodes(d.fd, d.buf[:], fn); err != nil {
 		d.close()
 		return err
 	}
@@ -54,6 +60,10 @@ func (d *dir) each(fn func(name []byte, regular bool)) error {
 // list calls fn for every entry of an open directory but . and .., from where it
 // stands on.
 func list(fd int, buf []byte, fn func(name []byte, regular bool)) error {
+	return listNodes(fd, buf, func(_ uint64, name []byte, regular bool) { fn(name, regular) })
+}
+
+func listNodes(fd int, buf []byte, fn func(node uint64, name []byte, regular bool)) error {
 	for {
 		n, err := unix.Getdents(fd, buf)
 		if err == unix.EINTR {
@@ -69,9 +79,9 @@ func list(fd int, buf []byte, fn func(name []byte, regular bool)) error {
 	}
 }
 
-// entries calls fn for the records of a getdents64 reply; their length stands at
-// byte 16.
-func entries(b []byte, fn func(name []byte, regular bool)) {
+// entries calls fn for the records of a getdents64 reply; the inode stands at byte 0,
+// their length at byte 16.
+func entries(b []byte, fn func(node uint64, name []byte, regular bool)) {
 	for len(b) >= dirEntry {
 		size := int(binary.NativeEndian.Uint16(b[16:]))
 		if size < dirEntry || size > len(b) {
@@ -82,7 +92,7 @@ func entries(b []byte, fn func(name []byte, regular bool)) {
 			name = name[:i]
 		}
 		if string(name) != "." && string(name) != ".." && len(name) > 0 {
-			fn(name, b[dirType] == dirRegular)
+			fn(binary.NativeEndian.Uint64(b), name, b[dirType] == dirRegular)
 		}
 		b = b[size:]
 	}

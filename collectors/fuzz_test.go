@@ -147,7 +147,7 @@ func FuzzDirectoryEntries(f *testing.F) {
 	f.Add(make([]byte, 64))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := 0
-		entries(b, func(name []byte, _ bool) { n += dirEntry + len(name) })
+		entries(b, func(_ uint64, name []byte, _ bool) { n += dirEntry + len(name) })
 		if n > len(b) {
 			t.Errorf("got %d bytes of entries in %d bytes", n, len(b))
 		}

@@ -62,6 +62,7 @@ func netclassCounter(name string) Metric {
 type netclassRow struct {
 	device  string
 	ignored bool
+	node    uint64 // of the device in sysfs: another has another
 	nums    [len(netclassFields)]numAttr
 	texts   [len(netclassTexts)]attr
 	up      numAttr
@@ -73,6 +74,7 @@ type netclass struct {
 	dir    dir
 	filter filter
 	rows   *table[netclassRow]
+	keep   keeper
 	buf    [attrBytes]byte
 	now    []byte // texts of the device being read
 }
@@ -89,12 +91,13 @@ func newNetclass(env Env) (Source, error) {
 	if err := s.dir.open(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", s.dir.path, err)
 	}
+	s.keep = newKeeper(env, s.dir.fd)
 	return s, nil
 }
 
 func (s *netclass) Read(out *Out) error {
 	s.rows.begin()
-	err := s.dir.each(func(name []byte, regular bool) {
+	err := s.dir.eachNode(func(node uint64, name []byte, regular bool) {
 		if regular {
 			return // bonding_masters
 		}
@@ -110,10 +113,14 @@ func (s *netclass) Read(out *Out) error {
 			r.ignored = s.filter.ignores(r.device)
 		}
 		if !r.ignored {
+			if r.node != node {
+				s.drop(r)
+				r.node = node
+			}
 			s.device(out, r)
 		}
 	})
-	s.rows.end(func(r *netclassRow) { r.clear(out) })
+	s.rows.end(func(r *netclassRow) { s.drop(r); r.clear(out) })
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.dir.path, err)
 	}
@@ -135,7 +142,8 @@ func (r *netclassRow) init(dir, device string) {
 func (s *netclass) device(out *Out, r *netclassRow) {
 	adminstate := "unknown"
 	for i := range r.nums {
-		if r.nums[i].update(out, s.buf[:]) && i == netclassFlags {
+		text, errno := s.keep.read(&r.nums[i].attr, s.buf[:])
+		if r.nums[i].take(out, text, errno) && i == netclassFlags {
 			adminstate = "down"
 			if v, _ := out.Value(int(r.nums[i].slot - 1)); v&1 == 1 {
 				adminstate = "up"
@@ -145,7 +153,7 @@ func (s *netclass) device(out *Out, r *netclassRow) {
 	var ends [len(netclassTexts)]int
 	s.now = s.now[:0]
 	for i := range r.texts {
-		text, _ := r.texts[i].read(s.buf[:])
+		text, _ := s.keep.read(&r.texts[i], s.buf[:])
 		out.Stats.Bytes.Add(uint64(len(text)))
 		if i == netclassOperstate {
 			up := int64(0)
@@ -173,6 +181,16 @@ func (s *netclass) device(out *Out, r *netclassRow) {
 	r.info.set(out, &netclassInfo, labels)
 }
 
+// drop closes what is kept open of a device.
+func (s *netclass) drop(r *netclassRow) {
+	for i := range r.nums {
+		s.keep.drop(&r.nums[i].attr)
+	}
+	for i := range r.texts {
+		s.keep.drop(&r.texts[i])
+	}
+}
+
 func (r *netclassRow) clear(out *Out) {
 	for i := range r.nums {
 		r.nums[i].clear(out)
@@ -182,6 +200,9 @@ func (r *netclassRow) clear(out *Out) {
 }
 
 func (s *netclass) Close() error {
+	for _, e := range s.rows.rows {
+		s.drop(&e.row)
+	}
 	s.dir.close()
 	return nil
 }

@@ -20,7 +20,7 @@ func newStepper(t *testing.T, specs ...collectors.Spec) *stepper {
 	s := &stepper{rig: newRig(t, 10, specs...)}
 	for _, src := range s.loop.sources {
 		if src.worker != nil {
-			s.wg.Go(func() { src.worker.run(&src.spec, s.loop.env, src.out, s.loop.cfg.Clock.Mono) })
+			s.wg.Go(func() { src.worker.run(&src.spec, s.loop.envOf(src), src.out, s.loop.cfg.Clock.Mono) })
 		}
 	}
 	return s

@@ -131,6 +131,13 @@ func New(cfg Config) (*Loop, error) {
 	return l, nil
 }
 
+// envOf is what a source is given.
+func (l *Loop) envOf(s *source) collectors.Env {
+	env := l.env
+	env.Every = time.Duration(s.every * second / l.plan.rate)
+	return env
+}
+
 func (c *Config) check() error {
 	switch {
 	case c.Rate < 1 || c.Rate > MaxRate:
@@ -160,7 +167,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	for _, s := range l.sources {
 		if s.worker != nil {
-			go s.worker.run(&s.spec, l.env, s.out, l.cfg.Clock.Mono)
+			go s.worker.run(&s.spec, l.envOf(s), s.out, l.cfg.Clock.Mono)
 		}
 	}
 	defer l.stop()
@@ -263,7 +270,7 @@ func (l *Loop) readNow(s *source, now int64) int64 {
 
 // open opens a source on the tick thread, or notes when to try again.
 func (l *Loop) open(s *source, now int64) bool {
-	src, err := open(&s.spec, l.env)
+	src, err := open(&s.spec, l.envOf(s))
 	if err != nil {
 		s.retryAt = now + int64(l.cfg.RetryEvery)
 		s.took(0, err)
