@@ -54,7 +54,7 @@ type plotFlags struct {
 func clients() map[string]client {
 	return map[string]client{
 		"top": {usage: "top [flags]", run: runTop, args: &topFlags{},
-			about: "Shows each second of a running exporter: the lowest, mean and highest tick of CPUs and interfaces.\nShares of CPU are as coarse as the kernel counts, in hundredths of a second."},
+			about: "Shows each second of a running exporter: the lowest, mean and highest tick of CPUs and interfaces.\nShares of CPU are as coarse as the kernel counts: by its own ticks, so shorter bursts are undercounted.\nOn a terminal it fills the screen until Ctrl-C; elsewhere one screen follows the other. NO_COLOR is heeded."},
 		"record": {usage: "record [flags]", run: runRecord, args: &recordFlags{},
 			about: "Writes the ticks of a running exporter to a file, as JSON lines."},
 		"plot": {usage: "plot [flags] FILE", run: runPlot, args: &plotFlags{}, takesFile: true,
@@ -99,7 +99,21 @@ func runTop(ctx context.Context, a *clientArgs, out, _ io.Writer) error {
 		return err
 	}
 	defer body.Close()
-	return top.Run(out, body, isTerminal(out))
+	return top.Run(out, body, screenOf(out))
+}
+
+// screenOf is what is known of the screen behind out.
+func screenOf(out io.Writer) top.Screen {
+	if !isTerminal(out) || os.Getenv("TERM") == "dumb" {
+		return top.Screen{}
+	}
+	return top.Screen{Terminal: true, Colour: os.Getenv("NO_COLOR") == "", Size: func() (columns, lines int) {
+		size, err := unix.IoctlGetWinsize(int(out.(*os.File).Fd()), unix.TIOCGWINSZ)
+		if err != nil {
+			return 0, 0
+		}
+		return int(size.Col), int(size.Row)
+	}}
 }
 
 func isTerminal(w io.Writer) bool {

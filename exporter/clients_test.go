@@ -63,9 +63,15 @@ func TestClients(t *testing.T) {
 	if got := record(300*time.Millisecond, "--out=-", "--match=node_context_switches_total"); !strings.Contains(got, `"name":"node_context_switches_total"`) || strings.Contains(got, "node_cpu") {
 		t.Errorf("%.500s", got)
 	}
-	watching, end := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	watching, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	var out output
+	go func() {
+		defer end()
+		for watching.Err() == nil && !strings.Contains(out.String(), "CPU 0") {
+			time.Sleep(10 * time.Millisecond) // a screen comes each second
+		}
+	}()
 	if code := realMain(watching, []string{"top", url}, &out, &out); code != 0 || !strings.Contains(out.String(), "CPU 0") {
 		t.Errorf("top: %d, %s", code, &out)
 	}

@@ -1,33 +1,33 @@
 package top
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ticktier/ticktier/exporter/follow"
 )
 
 // Match selects what is shown.
 func Match() []string {
-	return []string{"node_cpu_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
+	return []string{"node_cpu_seconds_total", "node_schedstat_running_seconds_total",
+		"node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 		"node_network_receive_packets_total", "node_network_transmit_packets_total"}
 }
 
-const (
-	// clear moves to the corner and clears what is behind.
-	clear = "\x1b[H\x1b[J"
-	// maxMarks is how many marks a line has: one stands for several ticks where there
-	// are more, and shows the highest.
-	maxMarks = 50
-)
-
-// Run shows a screen at the end of each second until src ends. Where terminal is set
-// each takes the place of the one before.
-func Run(out io.Writer, src io.Reader, terminal bool) error {
+// Run shows a screen at the end of each second until src ends. On a terminal each
+// takes the place of the one before, and what was there before is back at the end.
+func Run(out io.Writer, src io.Reader, screen Screen) error {
+	if screen.Terminal {
+		if _, err := io.WriteString(out, enter); err != nil {
+			return err
+		}
+		defer io.WriteString(out, leave) //nolint:errcheck // there is nobody to tell
+	}
 	r := follow.NewReader(src)
 	s := newSecond()
 	for {
@@ -46,11 +46,7 @@ func Run(out io.Writer, src io.Reader, terminal bool) error {
 		}
 		if now := o.Tick.Time / 1000; now != s.at {
 			if s.ticks > 0 {
-				text := s.render()
-				if terminal {
-					text = clear + text
-				}
-				if _, err := io.WriteString(out, text); err != nil {
+				if _, err := io.WriteString(out, screen.paint(s)); err != nil {
 					return err
 				}
 			}
@@ -72,8 +68,9 @@ type second struct {
 // row is one line of the screen.
 type row struct {
 	kind   int // by which rows are sorted
-	name   string
-	unit   func(float64) string
+	of     string
+	what   string
+	unit   unit
 	full   float64 // what a full mark stands for; 0 is the highest in sight
 	values []float64
 }
@@ -110,47 +107,60 @@ func (s *second) add(r *follow.Reader, t *follow.Tick) {
 			if mode := series.Labels["mode"]; mode == "idle" || mode == "iowait" {
 				idle[cpu] += v
 			}
+		case "node_schedstat_running_seconds_total":
+			s.row(cpuTasks, "CPU "+series.Labels["cpu"], "tasks", percent, 100).add(100 * v)
 		default:
 			s.network(series, v)
 		}
 	}
 	for cpu, v := range all {
 		if v > 0 {
-			s.row(0, "CPU "+cpu, percent, 100).add(100 * (v - idle[cpu]) / v)
+			s.row(cpuShare, "CPU "+cpu, "", percent, 100).add(100 * (v - idle[cpu]) / v)
 		}
 	}
 }
+
+// The kinds of rows, in their order on the screen.
+const (
+	cpuShare = iota
+	cpuTasks
+	bytesRow
+	packetsRow
+)
 
 func (s *second) network(series follow.Series, v float64) {
 	what, ok := strings.CutPrefix(series.Name, "node_network_")
 	if !ok {
 		return
 	}
-	what = strings.NewReplacer("receive", "in", "transmit", "out", "_total", "", "_", " ").Replace(what)
-	unit, kind := bits, 1
-	if strings.HasSuffix(what, "packets") {
-		unit, kind = count, 2
+	way := "in"
+	if strings.HasPrefix(what, "transmit") {
+		way = "out"
 	}
-	s.row(kind, series.Labels["device"]+" "+strings.TrimSuffix(what, " bytes"), unit, 0).add(v)
+	if strings.HasSuffix(what, "_packets_total") {
+		s.row(packetsRow, series.Labels["device"], way, packets, 0).add(v)
+		return
+	}
+	s.row(bytesRow, series.Labels["device"], way, bits, 0).add(8 * v)
 }
 
-func (s *second) row(kind int, name string, unit func(float64) string, full float64) *row {
-	r := s.rows[name]
+func (s *second) row(kind int, of, what string, u unit, full float64) *row {
+	key := fmt.Sprint(kind, " ", of, " ", what)
+	r := s.rows[key]
 	if r == nil {
-		r = &row{kind: kind, name: name, unit: unit, full: full}
-		s.rows[name] = r
+		r = &row{kind: kind, of: of, what: what, unit: u, full: full}
+		s.rows[key] = r
 	}
 	return r
 }
 
 func (r *row) add(v float64) { r.values = append(r.values, v) }
 
-// render is the screen of a second that is over. Interfaces that stood still are left
-// out.
-func (s *second) render() string {
+// sorted are the rows to show. Interfaces that stood still are left out.
+func (s *second) sorted() []*row {
 	var rows []*row
 	for _, r := range s.rows {
-		if len(r.values) > 0 && (r.kind == 0 || slices.Max(r.values) > 0) {
+		if len(r.values) > 0 && (r.kind <= cpuTasks || slices.Max(r.values) > 0) {
 			rows = append(rows, r)
 		}
 	}
@@ -158,56 +168,64 @@ func (s *second) render() string {
 		if a.kind != b.kind {
 			return a.kind - b.kind
 		}
-		if len(a.name) != len(b.name) && a.kind == 0 {
-			return len(a.name) - len(b.name) // CPU 9 before CPU 10
+		if len(a.of) != len(b.of) && a.kind <= cpuTasks {
+			return len(a.of) - len(b.of) // CPU 9 before CPU 10
 		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(strings.Compare(a.of, b.of), strings.Compare(a.what, b.what))
 	})
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %d ticks, %d missing\n\n", time.Unix(s.at, 0).Format(time.DateTime), s.ticks, s.lost)
-	fmt.Fprintf(&b, "%-22s %10s %10s %10s\n", "", "lowest", "mean", "highest")
-	for _, r := range rows {
-		sum := 0.0
-		for _, v := range r.values {
-			sum += v
-		}
-		fmt.Fprintf(&b, "%-22.22s %10s %10s %10s  %s\n", r.name, r.unit(slices.Min(r.values)),
-			r.unit(sum/float64(len(r.values))), r.unit(slices.Max(r.values)), r.marks())
-	}
-	return b.String()
+	return rows
 }
 
-// marks draws the ticks.
-func (r *row) marks() string {
-	const levels = "▁▂▃▄▅▆▇█"
+// marks draws the ticks with at most n marks: one stands for several ticks where there
+// are more, and shows the highest.
+func (r *row) marks(n int) string {
 	full := r.full
 	if full == 0 {
 		full = slices.Max(r.values)
 	}
-	n := min(len(r.values), maxMarks)
-	out := make([]rune, 0, n)
+	levels := []rune("▁▂▃▄▅▆▇█")
+	n = min(len(r.values), n)
+	out := make([]rune, 0, max(n, 0))
 	for i := range n {
 		v := slices.Max(r.values[i*len(r.values)/n : (i+1)*len(r.values)/n])
 		level := 0
 		if full > 0 {
 			level = min(max(int(v/full*8), 0), 7)
 		}
-		out = append(out, []rune(levels)[level])
+		out = append(out, levels[level])
 	}
 	return string(out)
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.0f %%", v) }
-func bits(v float64) string    { return scaled(8*v, "bit/s") }
-func count(v float64) string   { return scaled(v, "/s") }
+// unit is what values are in, in full and short.
+type unit struct{ long, short string }
 
-// scaled is a number with three digits and a prefix.
-func scaled(v float64, unit string) string {
+var (
+	percent = unit{"%", "%"}
+	bits    = unit{"bit/s", ""}
+	packets = unit{"/s", ""}
+)
+
+// text is a number with three digits and a prefix.
+func (u unit) text(v float64) string { return scaled(v, " ", u.long) }
+
+// brief is the same with two digits, in five places.
+func (u unit) brief(v float64) string {
+	if v < 99.5 && v >= 10 {
+		v = math.Round(v)
+	}
+	return scaled(v, "", u.short)
+}
+
+func scaled(v float64, space, unit string) string {
+	if unit == "%" {
+		return fmt.Sprintf("%.0f%s%%", v, space)
+	}
 	for _, p := range []string{"", "k", "M"} {
 		if v < 999.5 {
-			return fmt.Sprintf("%.3g %s%s", v, p, unit)
+			return fmt.Sprintf("%.3g%s%s%s", v, space, p, unit)
 		}
 		v /= 1000
 	}
-	return fmt.Sprintf("%.3g G%s", v, unit)
+	return fmt.Sprintf("%.3g%sG%s", v, space, unit)
 }
