@@ -13,6 +13,7 @@ type Push struct {
 	Device         string
 	RemoteAddr     string
 	UserAgent      string
+	Sender         string
 	Protocol       string
 	Status         int
 	Series         int
@@ -61,15 +62,37 @@ type Device struct {
 	Rejected uint64 `json:"rejected"`
 	Bytes    uint64 `json:"bytes"`
 
+	// Sender is the id of the run of the exporter that pushed last, "" of a sender that
+	// has none; SenderSince when its first push came, Restarts how many runs came before.
+	Sender      string    `json:"sender,omitempty"`
+	SenderSince time.Time `json:"senderSince,omitzero"`
+	Restarts    uint64    `json:"restarts"`
+	// IntervalSeconds is the time between pushes that it states, 0 is unknown.
+	IntervalSeconds float64 `json:"intervalSeconds,omitempty"`
+	// ClockSkewSeconds is how much its clock is ahead of the adapter's, if ClockKnown.
+	ClockSkewSeconds float64 `json:"clockSkewSeconds"`
+	ClockKnown       bool    `json:"clockKnown"`
+	// LostTicks is how many ticks it says it could not keep until they were delivered.
+	LostTicks uint64 `json:"lostTicks"`
+	history
+
+	// SenderLost is how many of them the present run lost.
+	SenderLost uint64 `json:"senderLostTicks,omitempty"`
+
 	remoteAddr string // of which Address was made
 	userAgent  string // of which UserAgent and Version were made
 }
 
-// observe takes in one push.
-func (d *Device) observe(p *Push) {
+// observe takes in one push. after is the silence that is an outage, absences are the
+// adapter's own.
+func (d *Device) observe(p *Push, after time.Duration, absences []Span) {
 	if d.FirstPush.IsZero() {
 		d.FirstPush = p.Received.Round(0)
+		d.Since = d.FirstPush
+	} else if s := (Span{d.LastPush, p.Received.Round(0)}); seen(s, absences) > after {
+		d.ended(s)
 	}
+	d.states(parseSender(p.Sender), p.Received)
 	d.LastPush = p.Received.Round(0)
 	d.LastStatus = p.Status
 	d.Protocol = clean(p.Protocol, 8)
@@ -96,9 +119,35 @@ func (d *Device) observe(p *Push) {
 	d.Bytes += uint64(max(0, p.Bytes))
 }
 
+// states takes in what the sender says of itself.
+func (d *Device) states(s sender, received time.Time) {
+	if s.id == "" {
+		return
+	}
+	if s.id != d.Sender {
+		if d.Sender != "" {
+			d.Restarts++
+		}
+		d.Sender, d.SenderSince, d.SenderLost = strings.Clone(s.id), received.Round(0), 0
+	}
+	d.IntervalSeconds = s.interval.Seconds()
+	if s.time != 0 {
+		d.ClockSkewSeconds, d.ClockKnown = time.UnixMilli(s.time).Sub(received).Seconds(), true
+	}
+	if s.lost > d.SenderLost {
+		d.LostTicks += s.lost - d.SenderLost
+		d.SenderLost = s.lost
+	}
+}
+
 // tidy brings what a file said within bounds.
 func (d *Device) tidy() bool {
 	d.Address, d.UserAgent = clean(d.Address, maxAddress), clean(d.UserAgent, maxUserAgent)
+	d.Sender = d.Sender[:min(len(d.Sender), maxSenderID)]
+	d.Outages = d.Outages[max(0, len(d.Outages)-maxOutages):]
+	if d.Since.IsZero() {
+		d.Since = d.FirstPush
+	}
 	d.Version, d.Protocol = version(d.UserAgent), clean(d.Protocol, 8)
 	return validInstance(d.Instance) && !d.LastPush.Before(d.FirstPush)
 }

@@ -13,8 +13,12 @@ import (
 
 // file is the JSON document the devices are kept in.
 type file struct {
-	Version int      `json:"version"`
-	Devices []Device `json:"devices"`
+	Version int `json:"version"`
+	// Saved is when it was written, by which the next start knows how long the adapter
+	// was down; Absences are the times before.
+	Saved    time.Time `json:"saved,omitzero"`
+	Absences []Span    `json:"absences,omitempty"`
+	Devices  []Device  `json:"devices"`
 }
 
 const (
@@ -41,13 +45,32 @@ func (f *Fleet) load() error {
 		f.setAside(fmt.Errorf("version %d is not known", doc.Version))
 		return nil
 	}
+	f.absent(&doc)
 	for i := range doc.Devices {
 		d := &doc.Devices[i]
-		if d.tidy() && len(f.devices) < f.cfg.MaxDevices {
-			f.devices[d.Instance] = d
+		if !d.tidy() || len(f.devices) >= f.cfg.MaxDevices {
+			continue
+		}
+		f.devices[d.Instance] = d
+		if d.Sender != "" {
+			s := sender{id: d.Sender, interval: time.Duration(d.IntervalSeconds * float64(time.Second))}
+			f.gates[d.Instance] = &gate{holder: holder{id: d.Sender, seen: d.LastPush, patience: s.patience()}}
 		}
 	}
 	return nil
+}
+
+// absent takes over when the adapter was down, with the time from the file's last
+// writing to now.
+func (f *Fleet) absent(doc *file) {
+	now := f.cfg.Now().Round(0)
+	for _, a := range append(doc.Absences, Span{doc.Saved, now}) {
+		if a.From.IsZero() || !a.To.After(a.From) || a.To.After(now) || now.Sub(a.To) > outageMemory {
+			continue
+		}
+		f.absences = append(f.absences, a)
+	}
+	f.absences = f.absences[max(0, len(f.absences)-maxAbsences):]
 }
 
 func readFile(path string) ([]byte, error) {
@@ -70,17 +93,17 @@ func (f *Fleet) setAside(why error) {
 	f.cfg.Logger.Warn("the list of devices is damaged and was moved aside", "file", aside, "damage", why)
 }
 
-// save writes the file if anything changed since it was written last: a new one
-// beside it, then the name.
+// save writes the file if anything is known or changed since it was written last: a
+// new one beside it, then the name. Also what did not change is written, for its time.
 func (f *Fleet) save() error {
 	f.mu.Lock()
-	dirty := f.dirty
+	dirty := f.dirty || len(f.devices) > 0
 	f.dirty = false
 	f.mu.Unlock()
 	if !dirty || f.cfg.Path == "" {
 		return nil
 	}
-	err := writeFile(f.cfg.Path, file{Version: fileVersion, Devices: f.Devices()})
+	err := writeFile(f.cfg.Path, file{Version: fileVersion, Saved: f.cfg.Now().Round(0), Absences: f.absences, Devices: f.Devices()})
 	if err != nil {
 		f.mu.Lock()
 		f.dirty = true

@@ -25,6 +25,9 @@ type Config struct {
 	MaxDevices int
 	// DownAfter is how long a device may be silent and be up.
 	DownAfter time.Duration
+	// Clones says what becomes of the second of two senders that push as one device;
+	// RefuseClones.
+	Clones Clones
 	// SaveInterval is how often the file is written, if anything changed.
 	SaveInterval time.Duration
 }
@@ -43,8 +46,11 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	devices map[string]*Device // guarded by mu
-	dirty   bool               // guarded by mu: something is not in the file
-	full    atomic.Bool
+	gates   map[string]*gate   // guarded by mu, by device
+	// absences are when the adapter was down, oldest first; not changed after New.
+	absences []Span
+	dirty    bool // guarded by mu: something is not in the file
+	full     atomic.Bool
 }
 
 // New returns a Fleet that knows what the file knows. A damaged file is moved aside
@@ -66,7 +72,10 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.SaveInterval == 0 {
 		cfg.SaveInterval = defaultSaveInterval
 	}
-	f := &Fleet{cfg: cfg, devices: map[string]*Device{}}
+	if cfg.Clones == "" {
+		cfg.Clones = RefuseClones
+	}
+	f := &Fleet{cfg: cfg, devices: map[string]*Device{}, gates: map[string]*gate{}}
 	if cfg.Path != "" {
 		if err := f.load(); err != nil {
 			return nil, err
@@ -102,7 +111,7 @@ func (f *Fleet) note(p *Push) bool {
 		d = &Device{Instance: strings.Clone(p.Device)}
 		f.devices[d.Instance] = d
 	}
-	d.observe(p)
+	d.observe(p, f.cfg.DownAfter, f.absences)
 	f.dirty = true
 	return true
 }
@@ -112,11 +121,51 @@ func (f *Fleet) Devices() []Device {
 	f.mu.Lock()
 	list := make([]Device, 0, len(f.devices))
 	for _, d := range f.devices {
-		list = append(list, *d)
+		c := *d
+		c.Outages = slices.Clone(d.Outages)
+		list = append(list, c)
 	}
 	f.mu.Unlock()
 	slices.SortFunc(list, func(a, b Device) int { return strings.Compare(a.Instance, b.Instance) })
 	return list
+}
+
+// Device returns a copy of what is known of one.
+func (f *Fleet) Device(instance string) (Device, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.devices[instance]
+	if d == nil {
+		return Device{}, false
+	}
+	c := *d
+	c.Outages = slices.Clone(d.Outages)
+	return c, true
+}
+
+// Retire forgets a device, and tells whether it was known. Its series end; if it pushes
+// again it is known again, as new.
+func (f *Fleet) Retire(instance string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, known := f.devices[instance]
+	delete(f.devices, instance)
+	delete(f.gates, instance)
+	f.dirty = f.dirty || known
+	if len(f.devices) < f.cfg.MaxDevices {
+		f.full.Store(false)
+	}
+	return known
+}
+
+// Silent tells whether a device is known and has been silent for long: what it last
+// said is not its present state.
+func (f *Fleet) Silent(instance string) bool {
+	now := f.cfg.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.devices[instance]
+	return d != nil && !f.up(d, now)
 }
 
 // Names returns the devices' instance labels in order.

@@ -69,7 +69,7 @@ func from(device string, c *clock, lag time.Duration) Push {
 	}
 }
 
-var sameDevice = cmpopts.IgnoreUnexported(Device{})
+var sameDevice = cmp.Options{cmpopts.IgnoreFields(Device{}, "remoteAddr", "userAgent"), cmp.AllowUnexported(Device{})}
 
 func TestPushed(t *testing.T) {
 	f, c := testFleet(t)
@@ -87,11 +87,13 @@ func TestPushed(t *testing.T) {
 		{
 			Instance: "r0", Address: "192.0.2.7", UserAgent: "ticktier-exporter/1.2.3 (linux)", Version: "1.2.3", Protocol: "2.0",
 			FirstPush: c.now(), LastPush: c.now(), LastStatus: 204, NewestSample: c.now(), Series: 10, Pushes: 1, Samples: 500, Bytes: 4000,
+			history: history{Since: c.now()},
 		},
 		{
 			Instance: "r1", Address: "192.0.2.7", UserAgent: "ticktier-exporter/1.2.3 (linux)", Version: "1.2.3", Protocol: "2.0",
 			FirstPush: testStart, LastPush: c.now(), LastStatus: 503, NewestSample: testStart.Add(7 * time.Second),
 			LagSeconds: -2, Series: 10, Pushes: 3, Samples: 1000, Rejected: 3, Bytes: 12000,
+			history: history{Since: testStart},
 		},
 	}
 	if diff := cmp.Diff(want, f.Devices(), sameDevice); diff != "" {
@@ -132,7 +134,7 @@ func TestClientsWords(t *testing.T) {
 		t.Errorf("kept %q, %q", d.UserAgent, d.Address)
 	}
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/devices", nil))
+	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/devices", nil))
 	if strings.Contains(w.Body.String(), "<script>") {
 		t.Errorf("the answer has markup: %s", w.Body)
 	}
@@ -140,29 +142,31 @@ func TestClientsWords(t *testing.T) {
 
 func TestServeHTTP(t *testing.T) {
 	f, c := testFleet(t)
-	get := func() (a answer) {
+	get := func() list {
 		t.Helper()
+		var l list
+		a := answer{Data: &l}
 		w := httptest.NewRecorder()
-		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/devices", nil))
+		f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/devices", nil))
 		if w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
 			t.Fatalf("status %d, %v", w.Code, w.Header())
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
 			t.Fatal(err)
 		}
-		if a.Status != "success" || a.Data.Devices == nil {
+		if a.Status != "success" || l.Devices == nil {
 			t.Fatalf("answer %s", w.Body)
 		}
-		return a
+		return l
 	}
-	if n := len(get().Data.Devices); n != 0 {
+	if n := len(get().Devices); n != 0 {
 		t.Errorf("%d devices at the start", n)
 	}
 	f.Pushed(from("r1", c, 0))
 	c.add(time.Minute)
 	f.Pushed(from("r2", c, 0))
 	c.add(time.Millisecond)
-	devices := get().Data.Devices
+	devices := get().Devices
 	if devices[0].Up || devices[0].AgeSeconds != 60.001 {
 		t.Errorf("the silent device: up %v, age %v", devices[0].Up, devices[0].AgeSeconds)
 	}
@@ -170,7 +174,7 @@ func TestServeHTTP(t *testing.T) {
 		t.Errorf("the other device: up %v, age %v", devices[1].Up, devices[1].AgeSeconds)
 	}
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/devices", nil))
+	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/devices", nil))
 	if w.Code != 405 || w.Header().Get("Allow") == "" {
 		t.Errorf("POST: status %d", w.Code)
 	}
@@ -387,7 +391,13 @@ func nan() float64 { var zero float64; return zero / zero }
 func TestPushedAllocatesNothing(t *testing.T) {
 	f, c := testFleet(t)
 	p := from("r1", c, 0)
+	p.Sender = `abc; time=1700000000000; interval=5000; lost=3; instance="r1"`
+	claim := Claim{Device: "r1", Sender: p.Sender, RemoteAddr: p.RemoteAddr, Received: p.Received}
 	f.Pushed(p)
+	f.Admit(claim)
+	if n := testing.AllocsPerRun(100, func() { f.Admit(claim) }); n > 1 {
+		t.Errorf("%v allocations to admit a known device, want at most its id", n)
+	}
 	if n := testing.AllocsPerRun(100, func() { f.Pushed(p) }); n > 0 {
 		t.Errorf("%v allocations for a push of a known device", n)
 	}

@@ -21,6 +21,8 @@ type deviceMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(f *Fleet, d *Device, now time.Time) float64
+	// known tells whether there is a value; nil is always.
+	known func(d *Device) bool
 }
 
 func newMetrics(reg prometheus.Registerer, f *Fleet) *metrics {
@@ -58,6 +60,22 @@ func newMetrics(reg prometheus.Registerer, f *Fleet) *metrics {
 		})
 	m.add("lag_seconds", "How much older than the last push its newest sample was; negative where the device's clock is ahead.", prometheus.GaugeValue,
 		func(_ *Fleet, d *Device, _ time.Time) float64 { return d.LagSeconds })
+	m.add("clock_skew_seconds", "How much the device's clock is ahead of the adapter's, as of its last push.", prometheus.GaugeValue,
+		func(_ *Fleet, d *Device, _ time.Time) float64 { return d.ClockSkewSeconds })
+	m.only(func(d *Device) bool { return d.ClockKnown })
+	m.add("lost_ticks_total", "Ticks that the device says it could not keep until they were delivered.", prometheus.CounterValue,
+		func(_ *Fleet, d *Device, _ time.Time) float64 { return float64(d.LostTicks) })
+	m.only(func(d *Device) bool { return d.Sender != "" })
+	m.add("restarts_total", "New runs of the device's exporter.", prometheus.CounterValue,
+		func(_ *Fleet, d *Device, _ time.Time) float64 { return float64(d.Restarts) })
+	m.only(func(d *Device) bool { return d.Sender != "" })
+	m.add("push_interval_seconds", "Time between pushes that the device states.", prometheus.GaugeValue,
+		func(_ *Fleet, d *Device, _ time.Time) float64 { return d.IntervalSeconds })
+	m.only(func(d *Device) bool { return d.IntervalSeconds > 0 })
+	m.add("senders", "Exporters that push as the device: more than one are clones.", prometheus.GaugeValue,
+		func(f *Fleet, d *Device, _ time.Time) float64 { return 1 + float64(len(f.clones(d.Instance))) })
+	m.add("outages_total", "Times the device was silent for longer than --devices.down-after and came back.", prometheus.CounterValue,
+		func(_ *Fleet, d *Device, _ time.Time) float64 { return float64(d.OutagesTotal) })
 	m.add("series", "Series in the device's last push.", prometheus.GaugeValue,
 		func(_ *Fleet, d *Device, _ time.Time) float64 { return float64(d.Series) })
 	m.add("pushes_total", "Pushes of the device.", prometheus.CounterValue,
@@ -80,6 +98,9 @@ func (m *metrics) add(name, help string, kind prometheus.ValueType, value func(*
 	})
 }
 
+// only limits the metric that was added last to devices where it is known.
+func (m *metrics) only(known func(d *Device) bool) { m.perDevice[len(m.perDevice)-1].known = known }
+
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // Describe implements prometheus.Collector.
@@ -97,6 +118,9 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	c <- prometheus.MustNewConstMetric(m.known, prometheus.GaugeValue, float64(len(devices)))
 	for i := range devices {
 		for _, d := range m.perDevice {
+			if d.known != nil && !d.known(&devices[i]) {
+				continue
+			}
 			c <- prometheus.MustNewConstMetric(d.desc, d.kind, d.value(m.fleet, &devices[i], now), devices[i].Instance)
 		}
 	}

@@ -41,7 +41,7 @@ func pipeline(t testing.TB, body []byte, p protocol) (*Handler, func()) {
 		held, fail := w.unpack(h, r)
 		res := result{proto: p}
 		if fail == nil {
-			fail = h.store(context.Background(), w, testNow, &res)
+			fail = h.store(context.Background(), w, Claim{}, testNow, &res)
 		}
 		h.budget.decoding.Release(held)
 		w.end()

@@ -32,6 +32,9 @@ type batch struct {
 	oldest     int64 // of what is accepted; oldest > newest: nothing
 	newest     int64
 	device     string
+	gate       Gate  // may be nil
+	claim      Claim // without Device
+	judged     bool  // the gate was asked
 	hist       rawHistogram
 	raw        rawExemplar
 	ordered    []exemplar.Exemplar
@@ -52,12 +55,14 @@ func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inO
 	b.refused.reset()
 	b.samples, b.histograms, b.exemplars = 0, 0, 0
 	b.oldest, b.newest = math.MaxInt64, math.MinInt64
-	b.device = ""
+	b.device, b.judged = "", false
+	b.rename, b.renamed = nil, nil
 }
 
 // end drops what belongs to the caller.
 func (b *batch) end() {
 	b.app = nil
+	b.claim = Claim{}
 	b.hist = rawHistogram{}
 	clear(b.ordered)
 	b.ordered = b.ordered[:0]
@@ -104,7 +109,12 @@ func (b *batch) addSeries(q *request) error {
 		b.refuse(why, max(1, s.elements()), 0)
 		return nil
 	}
-	if b.device == "" {
+	if !b.judged {
+		var err error
+		if r, err = b.admit(q, r); err != nil {
+			return err
+		}
+	} else if b.device == "" {
 		b.device = r.ls.Get("instance")
 	}
 	if err := b.addSamples(r); err != nil {

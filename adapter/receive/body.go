@@ -17,6 +17,8 @@ type failure struct {
 	status int
 	text   string
 	err    error // for the log; nil where the sender alone is at fault
+	// retryAfter is how long a sender is asked to wait with 503; 0 is the usual time.
+	retryAfter time.Duration
 }
 
 func failed(status int, format string, args ...any) *failure {

@@ -25,6 +25,8 @@ type Config struct {
 	Store storage.AppendableV2
 	// Observer is told of each request that was decoded; it may be nil.
 	Observer Observer
+	// Gate judges who may write; nil lets all.
+	Gate Gate
 	// Logger may be nil.
 	Logger *slog.Logger
 	// Registerer gets the ticktier_adapter_receive_* metrics; it may be nil.
@@ -196,11 +198,12 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, 
 	if fail != nil {
 		return fail
 	}
-	return h.store(r.Context(), w, now, res)
+	claim := Claim{RemoteAddr: r.RemoteAddr, Sender: r.Header.Get(headerSender), Received: now}
+	return h.store(r.Context(), w, claim, now, res)
 }
 
 // store scans and appends the decompressed message in w, and commits or rolls back.
-func (h *Handler) store(ctx context.Context, w *work, now time.Time, res *result) *failure {
+func (h *Handler) store(ctx context.Context, w *work, claim Claim, now time.Time, res *result) *failure {
 	q := &w.request
 	if err := q.scan(w.decoded, res.proto); err != nil {
 		return decodeFailure(err, res.proto)
@@ -214,8 +217,13 @@ func (h *Handler) store(ctx context.Context, w *work, now time.Time, res *result
 			}
 		}
 	}()
+	w.gate, w.claim = h.cfg.Gate, claim
 	w.begin(app, len(q.series), h.cfg.MaxSamples, h.cfg.oldest(now), now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
 	if err := w.add(q); err != nil {
+		var refused gateError
+		if errors.As(err, &refused) {
+			return refused.failure()
+		}
 		var stored storeError
 		if errors.As(err, &stored) {
 			res.decoded, res.series, res.device = true, len(q.series), w.device
@@ -278,7 +286,11 @@ func reply(rw http.ResponseWriter, res *result, fail *failure) {
 		head.Set("Accept-Post", acceptable)
 		head.Set("Accept-Encoding", encoding)
 	case http.StatusServiceUnavailable:
-		head.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		wait := retryAfter
+		if fail.retryAfter > 0 {
+			wait = fail.retryAfter
+		}
+		head.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 	}
 	http.Error(rw, fail.text, fail.status)
 }

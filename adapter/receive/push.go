@@ -26,6 +26,8 @@ type Push struct {
 	// RemoteAddr is the peer's address and port, UserAgent its User-Agent header.
 	RemoteAddr string
 	UserAgent  string
+	// Sender is its X-Ticktier-Sender header.
+	Sender string
 	// Protocol is "1.0" or "2.0".
 	Protocol string
 	// Status is the HTTP status of the answer; 2xx and 400 mean that what is counted
@@ -51,6 +53,7 @@ func (res *result) push(r *http.Request, status int, took time.Duration) Push {
 		Device:     res.device,
 		RemoteAddr: r.RemoteAddr,
 		UserAgent:  r.UserAgent(),
+		Sender:     r.Header.Get(headerSender),
 		Protocol:   res.proto.String(),
 		Status:     status,
 		Series:     res.series,

@@ -18,6 +18,10 @@ type resolver struct {
 	seed    maphash.Seed
 	pairs   []pair
 	builder labels.ScratchBuilder
+
+	// renamed is the value for instance labels that are rename; rename is nil where
+	// none is.
+	rename, renamed []byte
 }
 
 // resolve returns the label set of s, or why it is refused.
@@ -68,10 +72,14 @@ func (v *resolver) collect(q *request, refs []uint32, sent []pair) (hash uint64,
 		if !ok1 || !ok2 {
 			return 0, reasonReference
 		}
+		if other, ok := v.instance(name, value); ok {
+			value, vh = other, v.hash(other)
+		}
 		hash = mix(mix(hash, nh), vh)
 		v.pairs = append(v.pairs, pair{name, value})
 	}
 	for _, p := range sent {
+		p.value, _ = v.instance(p.name, p.value)
 		hash = mix(mix(hash, v.hash(p.name)), v.hash(p.value))
 		v.pairs = append(v.pairs, p)
 	}

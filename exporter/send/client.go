@@ -144,17 +144,15 @@ func protocolHeaders(h http.Header, p Protocol) {
 	h.Set(headerVersion, "0.1.0")
 }
 
-// post sends one body and waits for the reply's headers. seqs is the range of
-// ticks in it and session theirs, for people who read a receiver's log.
-func (c *client) post(ctx context.Context, p Protocol, body []byte, seqs, session string) reply {
+// post sends one body and waits for the reply's headers.
+func (c *client) post(ctx context.Context, p Protocol, body []byte, from origin) reply {
 	return c.do(ctx, http.MethodPost, bytes.NewReader(body), func(h http.Header) {
 		h.Set("Content-Encoding", "snappy")
 		protocolHeaders(h, p)
-		if seqs != "" {
-			h.Set(headerSeq, seqs)
-		}
-		if session != "" {
-			h.Set(headerSession, session)
+		for name, value := range map[string]string{headerSeq: from.seqs, headerSession: from.session, headerSender: from.sender} {
+			if value != "" {
+				h.Set(name, value)
+			}
 		}
 	})
 }

@@ -45,13 +45,14 @@ func (s *Sender) encode() *request {
 // attempt sends a request until it has a verdict. That is to retry only where the
 // same slots are to be tried again in smaller requests.
 func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error) {
-	seqs := s.seqs()
+	from := origin{seqs: s.seqs(), session: s.session()}
 	for n := 0; ; n++ {
 		if n > 0 {
 			s.stats.retries.Add(1)
 		}
 		began, mono := time.Now(), s.cfg.Now()
-		rep := s.client.post(ctx, s.proto.use, r.body, seqs, s.session())
+		from.sender = s.identity()
+		rep := s.client.post(ctx, s.proto.use, r.body, from)
 		if ctx.Err() != nil && rep.err != nil {
 			s.state.gaveUp(rep)
 			return retry, rep, errUndelivered

@@ -175,6 +175,7 @@ func TestHeaders(t *testing.T) {
 			want["User-Agent"] = []string{"ticktier-exporter/1.2.3"}
 			want["Content-Encoding"] = []string{"snappy"}
 			want[headerSession], want[headerSeq] = []string{"s1"}, []string{"0-6"}
+			want[headerSender] = []string{`s1; time=1760000000600; interval=5000; lost=0; instance="router"`}
 			want["X-Scope-Orgid"], want["Authorization"] = []string{"tenant"}, []string{"Bearer t"}
 			if diff := cmp.Diff(want, rc.requests[0].Header); diff != "" {
 				t.Error(diff)

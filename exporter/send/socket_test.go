@@ -173,7 +173,7 @@ func TestHungSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			rep := s.client.post(context.Background(), V2, []byte{0}, "0-0", "")
+			rep := s.client.post(context.Background(), V2, []byte{0}, origin{seqs: "0-0"})
 			if rep.err != errTimeout {
 				t.Errorf("got %+v, want a timeout", rep)
 			}

@@ -1,0 +1,87 @@
+package receive
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+)
+
+// headerSender is how an exporter says who it is and how it fares: the client's own
+// words, which the Gate reads.
+const headerSender = "X-Ticktier-Sender"
+
+// Gate judges who may write before anything of a request is stored. Admit is called
+// from many goroutines and must not block.
+type Gate interface {
+	Admit(c Claim) Verdict
+}
+
+// Claim is who a request says it is from. Strings are the client's own words, of any
+// length and content.
+type Claim struct {
+	// Device is the instance label of the first good series, "" where it has none.
+	Device string
+	// RemoteAddr is the peer's address and port, Sender its X-Ticktier-Sender header.
+	RemoteAddr string
+	Sender     string
+	// Received is when the request came.
+	Received time.Time
+}
+
+// Verdict is what becomes of a request.
+type Verdict struct {
+	// Device is who the request is taken for, in the log of pushes.
+	Device string
+	// Refuse is why nothing of it is stored, in words for the sender; "" admits it.
+	// RetryAfter is how long the sender is asked to wait then.
+	Refuse     string
+	RetryAfter time.Duration
+	// Rename is the value for instance labels that are Claim.Device; "" leaves them.
+	Rename string
+}
+
+// gateError is the verdict of a Gate that refuses.
+type gateError struct{ v Verdict }
+
+func (e gateError) Error() string { return e.v.Refuse }
+
+// failure is the answer: later, for what is refused here may be right in a while.
+func (e gateError) failure() *failure {
+	return &failure{status: http.StatusServiceUnavailable, text: e.v.Refuse + "; nothing is stored", retryAfter: e.v.RetryAfter}
+}
+
+// admit asks the gate about the request whose first good series is r, once. It
+// returns the series as it is to be stored.
+func (b *batch) admit(q *request, r *resolved) (*resolved, error) {
+	b.judged = true
+	b.device = r.ls.Get("instance")
+	if b.gate == nil {
+		return r, nil
+	}
+	claim := b.claim
+	claim.Device = b.device
+	v := b.gate.Admit(claim)
+	if v.Refuse != "" {
+		return nil, gateError{v}
+	}
+	if v.Device != "" {
+		b.device = v.Device
+	}
+	if v.Rename == "" || claim.Device == "" || v.Rename == claim.Device {
+		return r, nil
+	}
+	b.rename, b.renamed = []byte(claim.Device), []byte(v.Rename)
+	renamed, why := b.resolve(q, &b.series)
+	if why != reasonNone {
+		return nil, gateError{Verdict{Refuse: "the instance label cannot be " + quote(b.renamed)}}
+	}
+	return renamed, nil
+}
+
+// instance is the value that the instance label gets, and whether it is another.
+func (v *resolver) instance(name, value []byte) ([]byte, bool) {
+	if v.rename == nil || string(name) != "instance" || !bytes.Equal(value, v.rename) {
+		return value, false
+	}
+	return v.renamed, true
+}
