@@ -180,12 +180,15 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 			return a, err
 		}
 	}
-	if a.fleet, err = fleet.New(fleet.Config{Path: filepath.Join(cfg.DataDir, "devices.json"), Logger: logger, Registerer: reg}); err != nil {
+	if a.fleet, err = fleet.New(fleet.Config{
+		Path: filepath.Join(cfg.DataDir, "devices.json"), DownAfter: time.Duration(cfg.DevicesDownAfter), Clones: fleet.Clones(cfg.DevicesClones),
+		Logger: logger, Registerer: reg,
+	}); err != nil {
 		return a, err
 	}
 	pushed := func(p receive.Push) { a.fleet.Pushed(fleet.Push(p)) }
 	a.receive = receive.New(receive.Config{
-		Store: a.raw, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
+		Store: a.raw, Gate: gate{a.fleet}, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
 		MaxBehind: behind(cfg),
 		Logger:    logger.With("part", "receive"), Registerer: reg,
 	})
@@ -205,6 +208,14 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
 	})
 	return a, err
+}
+
+// gate asks the fleet who may write.
+type gate struct{ fleet *fleet.Fleet }
+
+// Admit implements receive.Gate.
+func (g gate) Admit(c receive.Claim) receive.Verdict {
+	return receive.Verdict(g.fleet.Admit(fleet.Claim(c)))
 }
 
 // behind is how old a sample may be: as old as what is kept longest. Where that is
@@ -273,7 +284,8 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	mux.Handle("POST /-/reload", a.ruler)
 	mux.Handle("/federate", api.Handler())
 	mux.Handle("/api/v1/write", a.receive)
-	mux.Handle("GET /api/v1/devices", a.fleet)
+	mux.Handle("/api/v1/devices", a.fleet.Handler())
+	mux.Handle("/api/v1/devices/", a.fleet.Handler())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: reg}))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ticktier-adapter is healthy.") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,9 +12,14 @@ import (
 	"time"
 )
 
-// TestSilentDevice stops one of several devices: exactly one alert names it, it goes on
-// over a restart of the adapter, and ends when the device comes back. The rules are
-// those of the repository, with shorter times; a device is down after a minute.
+// fleetSize is how many devices push: with one alert for all of them, one that stops
+// could hide among 70.
+const fleetSize = 70
+
+// TestSilentDevice stops two of many devices: exactly one alert names each, it goes on
+// over a restart of the adapter, and ends when the device comes back or is retired. The
+// rules are those of the repository, with shorter times; a device is down after ten
+// seconds.
 func TestSilentDevice(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root(t), "rules", "alerts-fleet.yml"))
@@ -24,10 +30,10 @@ func TestSilentDevice(t *testing.T) {
 	text = regexp.MustCompile(`(?m)^        for: 1m$`).ReplaceAll(text, []byte("        for: 5s"))
 	dir, data := t.TempDir(), t.TempDir()
 	alerts, box := startAlertmanager(t)
-	args := []string{"--rules=" + writeFile(t, dir, "fleet.yml", string(text)), "--rules.query-offset=1s", "--rules.for-grace-period=1s", "--rules.resend-delay=1s", "--alertmanager.url=http://" + alerts.addr}
+	args := []string{"--rules=" + writeFile(t, dir, "fleet.yml", string(text)), "--devices.down-after=10s", "--rules.query-offset=1s", "--rules.for-grace-period=1s", "--rules.resend-delay=1s", "--alertmanager.url=http://" + alerts.addr}
 	adapter := startAdapter(t, data, args...)
 	var devices []*device
-	for i := range 7 {
+	for i := range fleetSize {
 		devices = append(devices, startDevice(t, "http://"+adapter.addr, fmt.Sprintf("r%d", i), 1))
 	}
 	// firing are the instances of DeviceSilent that fire at an adapter.
@@ -57,17 +63,32 @@ func TestSilentDevice(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if v, err := r.Value(); err != nil || v != 7 {
+		if v, err := r.Value(); err != nil || v != fleetSize {
 			return fmt.Errorf("%v up: %v", v, err)
 		}
 		return nil
 	})
 	devices[3].stop()
-	want(110*time.Second, "the alert of the one that stopped", "r3")
+	devices[42].stop()
+	want(110*time.Second, "the alerts of those that stopped", "r3", "r42")
 
 	adapter.stop(t)
 	adapter = startAdapterAt(t, adapter.addr, data, args...)
-	want(40*time.Second, "the alert after a restart", "r3")
+	want(40*time.Second, "the alerts after a restart", "r3", "r42")
+
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+adapter.addr+"/api/v1/devices/r42", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("the retirement of r42 is answered with %s", resp.Status)
+	}
+	want(40*time.Second, "the alert of the one that is not retired", "r3")
 
 	startDevice(t, "http://"+adapter.addr, "r3", 1)
 	want(40*time.Second, "nothing when it is back")
@@ -80,7 +101,7 @@ func TestSilentDevice(t *testing.T) {
 	})
 	for _, n := range box.notices() {
 		for _, a := range n.Alerts {
-			if a.Labels["alertname"] == "DeviceSilent" && a.Labels["instance"] != "r3" {
+			if a.Labels["alertname"] == "DeviceSilent" && a.Labels["instance"] != "r3" && a.Labels["instance"] != "r42" {
 				t.Errorf("Alertmanager was told of %v", a.Labels)
 			}
 		}

@@ -36,6 +36,9 @@ type Config struct {
 
 	Clients `embed:""`
 
+	DevicesDownAfter Duration `name:"devices.down-after" help:"How long a device may push nothing and be up (default ${default})." default:"1m" placeholder:"TIME"`
+	DevicesClones    string   `name:"devices.clones" help:"What becomes of the second of two exporters that push as one device: refuse it with 503, or rename it (default ${default})." enum:"refuse,rename" default:"refuse" placeholder:"WHAT"`
+
 	Rules `embed:""`
 
 	SelfStore bool `name:"self.store" help:"Store the adapter's own metrics, the devices' states among them, every 15 seconds." default:"true" negatable:""`
@@ -67,6 +70,7 @@ func (c *Config) Validate() error {
 		{"--query.lookback-delta", c.QueryLookback, time.Millisecond},
 		{"--query.timeout", c.QueryTimeout, time.Millisecond},
 		{"--query.log-slower-than", c.QueryLogSlower, 0},
+		{"--devices.down-after", c.DevicesDownAfter, time.Second},
 		{"--shutdown.timeout", c.ShutdownTimeout, 0},
 		{"--out-of-order-window", c.OutOfOrderWindow, 0},
 		{"--retention.raw", c.RetentionRaw, 0},

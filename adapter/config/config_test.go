@@ -14,6 +14,7 @@ func good(t *testing.T) Config {
 		RetentionRaw: Duration(48 * time.Hour), Retention5m: Duration(14 * 24 * time.Hour), Retention1h: Duration(90 * 24 * time.Hour),
 		OutOfOrderWindow: Duration(24 * time.Hour), FoldInterval: Duration(time.Minute), FoldLag: Duration(30 * time.Second),
 		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1, QueryMaxSeries: 1, QueryMaxBytes: 1,
+		DevicesDownAfter: Duration(time.Minute), DevicesClones: "refuse",
 		Rules: Rules{
 			RulesInterval: Duration(15 * time.Second), RulesQueryOffset: Duration(15 * time.Second), RulesOutage: Duration(time.Hour),
 			RulesGrace: Duration(time.Minute), RulesResend: Duration(time.Minute),
@@ -51,6 +52,7 @@ func TestValidate(t *testing.T) {
 		"clients' bytes":       {func(c *Config) { c.ClientBytes = -1 }, "--query.client-max-response-bytes"},
 		"no samples":           {func(c *Config) { c.QueryMaxSamples = 0 }, "--query.max-samples"},
 		"no concurrency":       {func(c *Config) { c.QueryConcurrency = 0 }, "--query.max-concurrency"},
+		"no silence":           {func(c *Config) { c.DevicesDownAfter = 0 }, "--devices.down-after"},
 		"no timeout":           {func(c *Config) { c.QueryTimeout = 0 }, "--query.timeout"},
 		"file for directory":   {func(c *Config) { c.DataDir = file }, "--data-dir"},
 		"below a file":         {func(c *Config) { c.DataDir = filepath.Join(file, "x") }, "--data-dir"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,12 +14,19 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
+
+// Store takes the samples, and tells what was stored before. *store.Raw satisfies it.
+type Store interface {
+	storage.AppendableV2
+	storage.Queryable
+}
 
 // Config is what a Recorder needs.
 type Config struct {
 	Gatherer prometheus.Gatherer
-	Store    storage.AppendableV2
+	Store    Store
 	// Prefixes are the beginnings of the names that are kept.
 	Prefixes []string
 	// Labels are put on every series, where it has no label of that name.
@@ -64,6 +72,9 @@ func New(c Config) (*Recorder, error) {
 // Run stores a sample of each series at every multiple of Interval until ctx is done.
 // A round that fails is counted, and reported when it is the first.
 func (r *Recorder) Run(ctx context.Context) error {
+	if err := r.recall(ctx, time.Now()); err != nil {
+		r.cfg.Logger.Error("series of devices that were retired meanwhile do not end", "err", err)
+	}
 	failed := 0
 	for {
 		next := time.Now().Truncate(r.cfg.Interval).Add(r.cfg.Interval)
@@ -86,6 +97,42 @@ func (r *Recorder) Run(ctx context.Context) error {
 			failed = 0
 		}
 	}
+}
+
+// memory is how far back a series is looked for that may have to end: one that is older
+// has ended by itself for every query with the usual look-back.
+const memory = 10 * time.Minute
+
+// recall makes the series about devices that were stored lately those of the last
+// round, so that those of a device that is gone end after a restart too.
+func (r *Recorder) recall(ctx context.Context, now time.Time) error {
+	if r.cfg.Devices == "" {
+		return nil
+	}
+	q, err := r.cfg.Store.Querier(now.Add(-memory).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("look for the series of devices: %w", err)
+	}
+	defer q.Close()
+	m, err := labels.NewMatcher(labels.MatchRegexp, labels.MetricName, regexp.QuoteMeta(r.cfg.Devices)+".*")
+	if err != nil {
+		return err
+	}
+	r.last = map[string]labels.Labels{}
+	set := q.Select(ctx, false, nil, m)
+	var it chunkenc.Iterator
+	for set.Next() {
+		it = set.At().Iterator(it)
+		ended := true
+		for it.Next() == chunkenc.ValFloat {
+			_, v := it.At()
+			ended = value.IsStaleNaN(v)
+		}
+		if l := set.At().Labels(); !ended && it.Err() == nil {
+			r.last[l.String()] = l.Copy()
+		}
+	}
+	return set.Err()
 }
 
 // round stores what is gathered now as of t. What could be gathered and stored is,

@@ -135,8 +135,51 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
+// TestRetiredWhileDown: a device that is gone before the first round after a restart
+// ends, one that ended before is left alone.
+func TestRetiredWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw, err := store.OpenRaw(t.TempDir(), store.RawOptions{Retention: time.Hour, OutOfOrderWindow: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		run := func(d time.Duration, devices ...string) {
+			reg := prometheus.NewRegistry()
+			up := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "x_device_up"}, []string{"instance"})
+			reg.MustRegister(up)
+			for _, d := range devices {
+				up.WithLabelValues(d).Set(1)
+			}
+			r, err := New(Config{Gatherer: reg, Store: raw, Prefixes: []string{"x_"}, Devices: "x_device_"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		run(15*time.Second, "r1", "r2", "r3")
+		run(15*time.Second, "r1", "r2")
+		run(30*time.Second, "r1")
+		time.Sleep(11 * time.Minute)
+		run(15 * time.Second) // so long ago that it is no longer there
+		want := map[string][]any{
+			`{__name__="x_device_up", instance="r1"}`: {1.0, 1.0, 1.0, 1.0},
+			`{__name__="x_device_up", instance="r2"}`: {1.0, 1.0, "end"},
+			`{__name__="x_device_up", instance="r3"}`: {1.0, "end"},
+		}
+		if diff := cmp.Diff(want, stored(t, raw)); diff != "" {
+			t.Errorf("stored (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // refusing is a store that takes nothing.
-type refusing struct{}
+type refusing struct{ storage.Queryable }
 
 func (refusing) AppenderV2(context.Context) storage.AppenderV2 { return refuser{} }
 

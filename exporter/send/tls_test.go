@@ -149,7 +149,7 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.client.http.CloseIdleConnections()
-			rep := s.client.post(context.Background(), V2, []byte{0}, "", "")
+			rep := s.client.post(context.Background(), V2, []byte{0}, origin{})
 			if (rep.err == nil) != (c.want == "") || rep.err != nil && !strings.Contains(rep.err.Error(), c.want) {
 				t.Errorf("got %v, want %q", rep.err, c.want)
 			}
@@ -182,7 +182,7 @@ func TestTLSReload(t *testing.T) {
 	defer func() { s.client.http.CloseIdleConnections() }()
 	post := func(want string) {
 		t.Helper()
-		if rep := s.client.post(context.Background(), V2, []byte{0}, "", ""); rep.err != nil || shown.Load() != want {
+		if rep := s.client.post(context.Background(), V2, []byte{0}, origin{}); rep.err != nil || shown.Load() != want {
 			t.Errorf("%v, shown %v, want %s", rep.err, shown.Load(), want)
 		}
 	}
@@ -246,7 +246,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.client.http.CloseIdleConnections()
-	if rep := s.client.post(context.Background(), V2, []byte{0}, "", ""); rep.code != 204 || through.Load() != 1 {
+	if rep := s.client.post(context.Background(), V2, []byte{0}, origin{}); rep.code != 204 || through.Load() != 1 {
 		t.Errorf("%+v, %d through the proxy", rep, through.Load())
 	}
 	cfg.Proxy = &url.URL{}
