@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -209,13 +208,8 @@ var (
 // text is a number with three digits and a prefix.
 func (u unit) text(v float64) string { return scaled(v, " ", u.long) }
 
-// brief is the same with two digits, in five places.
-func (u unit) brief(v float64) string {
-	if v < 99.5 && v >= 10 {
-		v = math.Round(v)
-	}
-	return scaled(v, "", u.short)
-}
+// brief is the same in five places.
+func (u unit) brief(v float64) string { return scaled(v, "", u.short) }
 
 func scaled(v float64, space, unit string) string {
 	if unit == "%" {

@@ -111,7 +111,7 @@ func TestTerminal(t *testing.T) {
 
                  min  mean   max
 CPU 0             0%   11%  100% ▁▁▁▁█▁▁
-enp101s0f0… in     0   11M  100M ▁▁▁▁█▁▁
+enp101s0f0… in     0 11.1M  100M ▁▁▁▁█▁▁
 enp10… out pkt     0    1k    9k ▁▁▁▁█▁▁
 
 CPU by /proc/stat, counted in the kerne…`
