@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 	for {
 		err := serve(ctx, cfg, logger)
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, errStopped):
 			return 0
 		case errors.Is(err, errReopen):
 			logger.Warn("opening the store again")

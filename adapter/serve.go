@@ -68,6 +68,9 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), self.Disk(cfg.DataDir))
 
 	a, err := open(cfg, logger, reg)
+	if isFull(err) {
+		return waitRoom(ctx, ln, store.NewRoom(cfg.DataDir), err, logger)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	}
 	var g rungroup.Group
 	addContext(&g, ctx, func(ctx context.Context) error { return waitSignal(ctx, logger) })
-	addContext(&g, ctx, func(ctx context.Context) error { return watchStore(ctx, a.raw, cfg.DataDir, logger) })
+	addContext(&g, ctx, func(ctx context.Context) error { return watchStore(ctx, a.raw, a.room, cfg.DataDir, logger) })
 	addContext(&g, ctx, func(ctx context.Context) error { return a.keepSmall(ctx, logger) })
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
@@ -142,6 +145,7 @@ func waitSignal(ctx context.Context, logger *slog.Logger) error {
 // adapter is what main has opened.
 type adapter struct {
 	unlock       func() error // gives the data directory back
+	room         *store.Room
 	raw          *store.Raw
 	fine, coarse *store.Buckets
 	driver       *tier.Driver
@@ -162,11 +166,18 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	if a.unlock, err = store.LockDir(cfg.DataDir); err != nil {
 		return a, err
 	}
+	full, err := a.makeRoom(cfg.DataDir)
+	if err != nil {
+		return a, err
+	}
 	if a.raw, err = store.OpenRaw(filepath.Join(cfg.DataDir, "raw"), store.RawOptions{
 		Retention: time.Duration(cfg.RetentionRaw), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
 		Logger: logger.With("part", "raw"), Registerer: reg,
 	}); err != nil {
 		return a, err
+	}
+	if full {
+		a.raw.Refuse(store.ErrNoRoom)
 	}
 	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
 	fine, coarse := shapes()
@@ -203,7 +214,7 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	a.driver, err = tier.New(tier.Config{
 		Raw: a.raw, Fine: a.fine, Coarse: a.coarse,
 		RetentionFine: time.Duration(cfg.Retention5m), RetentionCoarse: time.Duration(cfg.Retention1h),
-		Keeps: keeps, MaxBytes: int64(cfg.RetentionSize), RawNeeds: cfg.RawNeeds(),
+		Hold: a.raw.Refuses, Keeps: keeps, MaxBytes: int64(cfg.RetentionSize), RawNeeds: cfg.RawNeeds(),
 		Interval: time.Duration(cfg.FoldInterval), Lag: time.Duration(cfg.FoldLag), OutOfOrderWindow: time.Duration(cfg.OutOfOrderWindow),
 		Journal: filepath.Join(cfg.DataDir, "late.journal"), Now: time.Now, Logger: logger, Registerer: reg,
 	})
@@ -216,6 +227,26 @@ type gate struct{ fleet *fleet.Fleet }
 // Admit implements receive.Gate.
 func (g gate) Admit(c receive.Claim) receive.Verdict {
 	return receive.Verdict(g.fleet.Admit(fleet.Claim(c)))
+}
+
+// makeRoom sets room aside on the disk, or gives it up where the disk is full, which it
+// reports.
+func (a *adapter) makeRoom(dir string) (full bool, err error) {
+	a.room = store.NewRoom(dir)
+	enough, err := a.room.Enough()
+	if err != nil {
+		return false, err
+	}
+	if enough {
+		return false, a.room.Keep()
+	}
+	if err := a.room.GiveUp(); err != nil {
+		return true, err
+	}
+	if enough, err = a.room.Enough(); err == nil && !enough {
+		err = store.ErrNoRoom
+	}
+	return true, err
 }
 
 // behind is how old a sample may be: as old as what is kept longest. Where that is

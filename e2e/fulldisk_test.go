@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -99,5 +101,106 @@ func TestAdapterDiskFull(t *testing.T) {
 			t.Errorf("%v samples of %q after a restart, %d were acknowledged (%v)", n, name, want, err)
 		}
 	}
+	adapter.stop(t)
+}
+
+// TestAdapterStartsOnFullDisk: an adapter that is started on a full disk answers
+// queries and refuses pushes, and takes them by itself once there is room. Where
+// somebody took even the room that it had set aside, it waits.
+func TestAdapterStartsOnFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
+		t.Fatalf("mount a small tmpfs (this test has to be root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount the tmpfs: %v", err)
+		}
+	})
+	dir, fill := filepath.Join(disk, "data"), filepath.Join(disk, "fill")
+	fillUp := func() {
+		t.Helper()
+		f, err := os.Create(fill)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, size := range []int{1 << 20, 4096} {
+			for err == nil {
+				_, err = f.Write(make([]byte, size))
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			}
+			err = nil
+		}
+	}
+	adapter := startAdapter(t, dir, "--no-self.store")
+	at, n := nowMs()-3600_000, 0
+	push := func() int {
+		at, n = at+1000, n+1
+		resp, err := adapter.Push(t.Context(), client.V1, []client.Series{{
+			Labels: map[string]string{"__name__": "x"}, Samples: []client.Sample{{T: at, V: float64(n)}},
+		}})
+		if err != nil {
+			return 0
+		}
+		if resp.Status == 503 && resp.Header.Get("Retry-After") == "" {
+			t.Error("a refusal does not say when to try again")
+		}
+		return resp.Status
+	}
+	stored := func(want float64) {
+		t.Helper()
+		r, err := adapter.Query(t.Context(), "count_over_time(x[2h])", nowMs(), "tier", "raw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := r.Value(); err != nil || v != want {
+			t.Errorf("%v samples, want %v (%v)", v, want, err)
+		}
+	}
+	taken := func() {
+		t.Helper()
+		eventually(t, 60*time.Second, "pushes are taken again", func(context.Context) error {
+			if s := push(); s != 204 {
+				return fmt.Errorf("status %d", s)
+			}
+			return nil
+		})
+	}
+	for range 500 {
+		if s := push(); s != 204 {
+			t.Fatalf("status %d", s)
+		}
+	}
+	adapter.stop(t)
+	fillUp()
+	adapter = startAdapter(t, dir, "--no-self.store")
+	stored(500)
+	if s := push(); s != 503 {
+		t.Errorf("a push to a full disk is answered %d, want 503", s)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	taken()
+	stored(501)
+	adapter.stop(t)
+	if err := os.Remove(filepath.Join(dir, "reserve")); err != nil {
+		t.Errorf("no room is set aside again: %v", err)
+	}
+	fillUp()
+	// It is not ready before there is room, which is what the start waits for.
+	room := time.AfterFunc(2*time.Second, func() {
+		if err := os.Remove(fill); err != nil {
+			t.Error(err)
+		}
+	})
+	defer room.Stop()
+	adapter = startAdapter(t, dir, "--no-self.store")
+	taken()
+	stored(502)
 	adapter.stop(t)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -142,6 +143,9 @@ func writable(dir string) error {
 	}
 	probe := filepath.Join(dir, ".writable")
 	if err := os.WriteFile(probe, nil, 0o666); err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			return nil // a full disk is waited for
+		}
 		return err
 	}
 	return os.Remove(probe)

@@ -52,8 +52,15 @@ func (r *Raw) Cause() error {
 	return r.torn.err
 }
 
-// Refuse has the store take nothing more: what it is to write to is gone.
-func (r *Raw) Refuse(why error) { r.torn.tear(why) }
+// Refuse has the store take nothing more and write no blocks: what it is to write to is
+// gone or full.
+func (r *Raw) Refuse(why error) {
+	r.torn.tear(why)
+	r.db.DisableCompactions()
+}
+
+// Refuses reports whether the store takes nothing more.
+func (r *Raw) Refuses() bool { return r.torn.isTorn() }
 
 func (t *torn) isTorn() bool {
 	select {

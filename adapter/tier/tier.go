@@ -40,6 +40,9 @@ type Config struct {
 	// RawNeeds is how far back raw samples stay all the same.
 	MaxBytes int64
 	RawNeeds time.Duration
+	// Hold, where it says so, has a cycle do nothing: there is no room to write blocks
+	// in. May be nil.
+	Hold func() bool
 	// Interval is the time between two cycles; Lag is how long after its end a
 	// window is left open for samples on their way.
 	Interval, Lag time.Duration
@@ -151,7 +154,7 @@ type span struct{ from, to int64 }
 func (d *Driver) Cycle(ctx context.Context) error {
 	start := time.Now()
 	defer func() { d.m.seconds.Observe(time.Since(start).Seconds()) }()
-	if d.Raw.MaxTime() == math.MinInt64 {
+	if d.Raw.MaxTime() == math.MinInt64 || d.Hold != nil && d.Hold() {
 		return nil
 	}
 	d.Fine.Start(d.Raw.MinTime())
