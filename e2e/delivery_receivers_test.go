@@ -28,6 +28,11 @@ type front struct {
 
 func startFront(t testing.TB, target string) *front {
 	t.Helper()
+	return startFrontWith(t, target, (*httptest.Server).Start)
+}
+
+func startFrontWith(t testing.TB, target string, start func(*httptest.Server)) *front {
+	t.Helper()
 	f := &front{target: target}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -48,7 +53,7 @@ func startFront(t testing.TB, target string) *front {
 			f.conns.Add(1)
 		}
 	}
-	f.Start()
+	start(f.Server)
 	t.Cleanup(f.Close)
 	return f
 }
