@@ -80,7 +80,7 @@ func openExporter(env Env, dir string) *exporter {
 	if f, err := openFile(filepath.Join(dir, "stat"), 1<<10, true); err == nil {
 		s.stat = f
 	}
-	if text, err := ReadFile(filepath.Join(filepath.Dir(dir), "stat")); err == nil {
+	if text, err := ReadFileSoon(filepath.Join(filepath.Dir(dir), "stat")); err == nil {
 		s.btime, _ = findBtime(text)
 	}
 	return s

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,5 +38,31 @@ func ReadFile(path string) ([]byte, error) {
 		if b = b[:len(b)+n]; len(b) > maxSmallBytes {
 			return nil, fmt.Errorf("read %s: more than %d MiB", path, maxSmallBytes>>20)
 		}
+	}
+}
+
+// startPatience is how long a file may take that is needed once, to start.
+const startPatience = 2 * time.Second
+
+// ReadFileSoon is ReadFile for whoever cannot wait: where the file is served by a
+// program that is dead it gives up after two seconds. The goroutine that reads ends
+// when the kernel lets go of it.
+func ReadFileSoon(path string) ([]byte, error) {
+	type answer struct {
+		text []byte
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		text, err := ReadFile(path)
+		read <- answer{text, err}
+	}()
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
+	select {
+	case a := <-read:
+		return a.text, a.err
+	case <-patience.C:
+		return nil, &fs.PathError{Op: "read", Path: path, Err: unix.ETIMEDOUT}
 	}
 }

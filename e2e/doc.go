@@ -14,7 +14,8 @@
 //   - three tiers against an oracle, expiry, SIGKILL: tiers_test.go, tierskilled_test.go
 //   - a receiver that is away for 30 s, nothing missing or doubled: outage_test.go
 //   - bad input is named and harms nothing: badinput_test.go
-//   - the same series as the real node_exporter: beside_test.go
+//   - the same series as the real node_exporter: beside_test.go, trees_test.go, madetrees_test.go
+//   - dead FUSE mounts, a hung sensor, lxcfs: hanging_test.go; a container's network: netns_test.go
 //   - the page in a real browser: browser_test.go
 //   - who may import whom: arch_test.go
 package e2e

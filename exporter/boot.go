@@ -84,7 +84,7 @@ func (c *startWall) of(mono int64) (ms int64, ok bool) {
 
 // bootTime is the btime of a /proc/stat, in Unix seconds.
 func bootTime(file string) (int64, bool) {
-	b, err := collectors.ReadFile(file)
+	b, err := collectors.ReadFileSoon(file)
 	if err != nil {
 		return 0, false
 	}

@@ -152,6 +152,18 @@ func (r *runFlags) enabled() []collectors.Spec {
 	return out
 }
 
+// besideTicks marks the sources whose files may keep a reader waiting, and returns the
+// names of those that are read.
+func (r *runFlags) besideTicks(env collectors.Env) []string {
+	var specs []*collectors.Spec
+	for i := range r.sources {
+		if s := &r.sources[i]; r.reads(s) {
+			specs = append(specs, &s.spec)
+		}
+	}
+	return collectors.BesideTicks(env, specs)
+}
+
 // env is what sources are to know of the machine.
 func (r *runFlags) env(log *slog.Logger) collectors.Env {
 	return collectors.Env{

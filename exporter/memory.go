@@ -64,7 +64,7 @@ func neededMemory(cfg *config.Config) int64 {
 // the control group that the exporter runs in, has.
 func checkMemory(cfg *config.Config, cgroup string) error {
 	has, of := memTotal(filepath.Join(cfg.PathProcfs, "meminfo")), "this machine"
-	if b, err := collectors.ReadFile(cgroup); err == nil {
+	if b, err := collectors.ReadFileSoon(cgroup); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && (has == 0 || n < has) {
 			has, of = n, "this control group"
 		}
@@ -79,7 +79,7 @@ func checkMemory(cfg *config.Config, cgroup string) error {
 // memTotal is the memory of the machine in bytes by a /proc/meminfo, 0 if it is not
 // known.
 func memTotal(file string) int64 {
-	b, err := collectors.ReadFile(file)
+	b, err := collectors.ReadFileSoon(file)
 	if err != nil {
 		return 0
 	}

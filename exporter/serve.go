@@ -98,7 +98,11 @@ func listen(addr string) (net.Listener, error) {
 
 // join makes the parts and connects them.
 func join(r *runFlags, log *slog.Logger) (*exporter, error) {
-	cfg, specs, env := &r.config, r.enabled(), r.env(log)
+	cfg, env := &r.config, r.env(log)
+	if names := r.besideTicks(env); len(names) > 0 {
+		log.Info("sources are read beside the ticks, because a program or a server stands behind their files", "collectors", names)
+	}
+	specs := r.enabled()
 	e := &exporter{cfg: cfg, log: log, session: newSession(), clock: tick.NewClock(),
 		sampled: make(chan struct{}), sent: make(chan struct{})}
 	var err error

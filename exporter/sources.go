@@ -116,6 +116,7 @@ func yesNo(b bool) string {
 // listSources is the verb sources: what there is on this machine, under the same flags
 // as run has.
 func listSources(w io.Writer, r *runFlags) error {
+	r.besideTicks(r.env(nil))
 	specs := make([]collectors.Spec, 0, len(r.sources))
 	for i := range r.sources {
 		specs = append(specs, r.sources[i].spec)

@@ -83,9 +83,7 @@ func (l *Loop) stop() {
 		if s.worker == nil {
 			continue
 		}
-		select {
-		case <-s.worker.gone:
-		case <-patience.C:
+		if !s.worker.waitGone(patience.C) {
 			patience.Reset(0) // the others had as long
 			l.log.Warn("blocking read left behind", "collector", s.spec.Name)
 		}

@@ -2,6 +2,9 @@ package tick
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,13 +122,21 @@ func TestBlockingOpen(t *testing.T) {
 	}
 }
 
-// Run ends although a read blocks.
+// Run ends although a read blocks, and names that one alone.
 func TestBlockingStop(t *testing.T) {
 	hang := make(chan struct{})
 	spec := fakeSpec("nfs", 0, func(int64) error { <-hang; return nil })
 	spec.Blocking = true
+	specs := []collectors.Spec{spec}
+	for i := range 20 {
+		other := fakeSpec(fmt.Sprint("other", i), 0, nil)
+		other.Blocking = true
+		specs = append(specs, other)
+	}
 	var sink fakeSink
-	l, err := New(Config{Rate: 100, Specs: []collectors.Spec{spec}, Schema: new(collectors.Schema), Sink: &sink, Clock: NewClock()})
+	var log strings.Builder
+	l, err := New(Config{Rate: 100, Specs: specs, Schema: new(collectors.Schema), Sink: &sink, Clock: NewClock(),
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +148,9 @@ func TestBlockingStop(t *testing.T) {
 	}
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("took %v", d)
+	}
+	if n := strings.Count(log.String(), "left behind"); n != 1 || !strings.Contains(log.String(), "collector=nfs") {
+		t.Errorf("%d reads were left behind:\n%s", n, log.String())
 	}
 	close(hang)
 	<-l.sources[0].worker.gone

@@ -1,6 +1,8 @@
 package tick
 
 import (
+	"time"
+
 	"github.com/ticktier/ticktier/collectors"
 )
 
@@ -45,5 +47,20 @@ func (w *worker) run(spec *collectors.Spec, env collectors.Env, out *collectors.
 	}
 	if src != nil {
 		src.Close()
+	}
+}
+
+// waitGone tells whether the goroutine has ended, or does while there is patience.
+func (w *worker) waitGone(patience <-chan time.Time) bool {
+	select {
+	case <-w.gone:
+		return true
+	default:
+	}
+	select {
+	case <-w.gone:
+		return true
+	case <-patience:
+		return false
 	}
 }
