@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,17 +106,21 @@ func TestBridgeOfThisMachine(t *testing.T) {
 		{"link", "set", "br0", "up"}, {"link", "set", "p0", "up"},
 		{"link", "set", "x0", "addrgenmode", "none"}, {"link", "set", "x0", "up"}, {"link", "add", "p1", "type", "veth", "peer", "name", "x1"}, {"link", "set", "p1", "master", "br0"},
 	}, func() {
-		for _, mac := range []string{"02:00:00:00:00:11", "02:00:00:00:00:12"} {
-			if out, err := exec.Command("bridge", "fdb", "add", mac, "dev", "p0", "master", "dynamic").CombinedOutput(); err != nil {
-				t.Errorf("bridge fdb add: %v: %s", err, out)
-			}
-		}
 		src, err := newBridge(Env{ContainerNetwork: true})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		p := newProbe(t, src)
+		const forwarding = 3 // the kernel gets there in its own time, and learns nothing before
+		for i := 0; p.read()[`node_bridge_port_state{device="p0"}`] != forwarding && i < 1000; i++ {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for _, mac := range []string{"02:00:00:00:00:11", "02:00:00:00:00:12"} {
+			if out, err := exec.Command("bridge", "fdb", "add", mac, "dev", "p0", "master", "dynamic").CombinedOutput(); err != nil {
+				t.Errorf("bridge fdb add: %v: %s", err, out)
+			}
+		}
 		got := p.read()
 		want(t, got, "info", map[string]float64{`node_bridge_port_info{bridge="br0",device="p0"}`: 1, `node_bridge_port_info{bridge="br0",device="p1"}`: 1})
 		want(t, got, "state", map[string]float64{`node_bridge_port_state{device="p0"}`: 3, `node_bridge_port_state{device="p1"}`: 0})
