@@ -20,14 +20,74 @@ func TestSlots(t *testing.T) {
 		{cell{Rate: 10, Sources: "default"}, "/proc/stat", 1},
 		{cell{Rate: 10, Sources: "default"}, "/proc/1/net/dev", 1},
 		{cell{Rate: 10, Sources: "default"}, "/proc/meminfo", 10},
-		{cell{Rate: 100, Sources: "default"}, "/sys/class/net/eth0/mtu", 500},
-		{cell{Rate: 100, Sources: "default"}, "/sys/class/net/eth0/statistics/rx_nohandler", 500},
+		{cell{Rate: 100, Sources: "default"}, "/sys/devices/pci0000:00/0000:00:01.0/virtio1/net/eth0/mtu", 500},
+		{cell{Rate: 100, Sources: "default"}, "/sys/devices/virtual/net/lo/statistics/rx_nohandler", 500},
 		{cell{Rate: 100, Sources: "default"}, "/proc/nobody", 100},
 		{cell{Rate: 100, Sources: "every tick"}, "/proc/meminfo", 1},
 	} {
 		if got := slots(c.c, names, c.file); got != c.want {
 			t.Errorf("%v %s: %d, want %d", c.c, c.file, got, c.want)
 		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, file string
+		want          bool
+	}{
+		{"/proc/stat", "/proc/stat", true}, {"/proc/stat", "/proc/stats", false}, {"/proc/*/net/dev", "/proc/1/net/dev", true},
+		{"/proc/*/net/dev", "/proc/1/net/dev2", false}, {"/proc/*/net/dev", "/proc/net/dev", false},
+		{"/a/*/net/*", "/a/b/c/net/eth0/mtu", true}, {"/a/*/net/*", "/a/b/c", false}, {"/a/*", "/a/", false},
+	} {
+		if got := matches(c.pattern, c.file); got != c.want {
+			t.Errorf("%s %s: %v", c.pattern, c.file, got)
+		}
+	}
+}
+
+// A file that is open twice, or under two names, is read once.
+func TestAdd(t *testing.T) {
+	files := add(add(add(nil, entry{Path: "a", Every: 1}), entry{Path: "b"}), entry{Path: "a", Every: 5})
+	if len(files) != 2 || files[0].Every != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+// The cells are those of the rates that are to be measured, and can be chosen from.
+func TestCells(t *testing.T) {
+	o := options{}
+	all, err := o.chosen()
+	if err != nil || len(all) != 10 {
+		t.Errorf("%v, %v", all, err)
+	}
+	o.cells = "fast"
+	if some, err := o.chosen(); err != nil || len(some) != 3 {
+		t.Errorf("%v, %v", some, err)
+	}
+	o.cells = "slow"
+	if _, err := o.chosen(); err == nil {
+		t.Error("no cell and no error")
+	}
+	o.tree = "tree"
+	c := cell{Rate: 100, Sources: routerTree}
+	args := strings.Join(c.args(&o, map[string]time.Duration{"stat": 0, "ping": 0}), " ")
+	if !strings.Contains(args, "--path.procfs=tree/proc") || !strings.Contains(args, "--no-collector.ping") ||
+		strings.Contains(args, "--no-collector.stat") {
+		t.Error(args)
+	}
+}
+
+// What the exporter does with a byte is what it costs beyond the reads.
+func TestBeyond(t *testing.T) {
+	floor := result{Program: "floor", CPU: spread{Median: 100}}
+	r := result{cell: cell{Rate: 100, Sources: routerTree}, Program: "ticktier", CPU: spread{Median: 160}, Bytes: spread{Median: 20000}}
+	beyond(&floor, &floor)
+	beyond(&floor, &r)
+	var b strings.Builder
+	printBytes(&b, &report{Results: []result{floor, r}})
+	if floor.PerByte != 0 || r.PerByte != 3 || !strings.Contains(b.String(), "20000 bytes a tick, 3.00 ns a byte") {
+		t.Error(r.PerByte, &b)
 	}
 }
 

@@ -23,16 +23,16 @@ var owners = []struct{ pattern, collector string }{
 	{"/proc/*/net/stat/nf_conntrack", "conntrack"}, {"/proc/meminfo", "meminfo"}, {"/proc/loadavg", "loadavg"},
 	{"/proc/*/net/sockstat*", "sockstat"}, {"/proc/*/net/udp*", "udp_queues"}, {"/proc/*/net/arp", "arp"},
 	{"/proc/sys/fs/file-nr", "filefd"}, {"/proc/sys/kernel/random/*", "entropy"}, {"/proc/sys/kernel/hung*", "kernel_hung"},
-	{"/sys/devices/system/clocksource/*/*", "time"}, {"/sys/class/net/*/*", "netclass"}, {"/sys/class/net/*/statistics/*", "netclass"}, {"/sys/devices/*/net/*/*", "netclass"},
-	{"/sys/devices/virtual/net/*/*", "netclass"}, {"/sys/devices/system/cpu/*/cpufreq/*", "cpufreq"},
+	{"/sys/devices/system/clocksource/*/*", "time"}, {"/sys/devices/*/net/*", "netclass"}, {"/sys/devices/system/cpu/*/cpufreq/*", "cpufreq"},
 	{"/sys/devices/system/cpu/online", "stat"}, {"/sys/class/thermal/*/*", "thermal_zone"},
 	{"/sys/class/hwmon/*/*", "hwmon"}, {"/proc/*/mountinfo", "filesystem"}, {"/sys/class/dmi/id/*", "dmi"},
 	{"/proc/self/stat", "exporter"}, {"/proc/slabinfo", "slabinfo"}, {"/proc/buddyinfo", "buddyinfo"},
 	{"/proc/zoneinfo", "zoneinfo"},
 }
 
-// passing are files that a source opens for each read and closes again, so that they
-// are not found among those that it keeps; the floor keeps them.
+// passing are files that a source opens for each read and closes again, where it reads
+// them seldom, so that they are not found among those that it keeps; the floor keeps
+// them.
 var passing = map[string]string{
 	"netclass": "/sys/class/net/*/{addr_assign_type,carrier,carrier_changes,carrier_up_count,carrier_down_count,dev_id,dormant," +
 		"flags,ifindex,iflink,link_mode,mtu,name_assign_type,netdev_group,speed,tx_queue_len,type,statistics/rx_nohandler," +
@@ -78,6 +78,10 @@ func discover(ctx context.Context, o *options, c cell, names map[string]time.Dur
 	if err != nil {
 		return nil, err
 	}
+	roots := []string{"/proc", "/sys"}
+	if tree, err := filepath.Abs(o.tree); err == nil {
+		roots = append(roots, tree)
+	}
 	var out []entry
 	for _, fd := range fds {
 		name, err := os.Readlink(path.Join(dir, fd.Name()))
@@ -85,19 +89,27 @@ func discover(ctx context.Context, o *options, c cell, names map[string]time.Dur
 			continue // closed meanwhile
 		}
 		st, err := os.Stat(name)
-		if err != nil || !st.Mode().IsRegular() || !strings.HasPrefix(name, "/proc/") && !strings.HasPrefix(name, "/sys/") {
+		if err != nil || !st.Mode().IsRegular() || !underAny(name, roots) {
 			continue
 		}
 		name = strings.Replace(name, fmt.Sprintf("/proc/%d/", p.PID()), "/proc/self/", 1)
-		out = append(out, entry{Path: name, Every: slots(c, names, name)})
+		if _, err := os.ReadFile(name); err != nil {
+			continue // the speed of lo is asked for at each tick and refused
+		}
+		out = add(out, entry{Path: name, Every: slots(c, names, name)})
 	}
 	for collector, pattern := range passing {
-		if c.Sources == "fast" && !slices.Contains(fast, collector) {
+		if c.Sources == "fast" && !slices.Contains(fast, collector) || c.Sources == routerTree {
 			continue
 		}
 		for _, name := range expand(pattern) {
-			if _, err := os.ReadFile(name); err == nil { // a link that is down has no speed
-				out = append(out, entry{Path: name, Every: slots(c, names, name)})
+			// A link that is down has no speed; some may be kept after all.
+			real, err := filepath.EvalSymlinks(name)
+			if err != nil {
+				continue
+			}
+			if _, err := os.ReadFile(real); err == nil {
+				out = add(out, entry{Path: real, Every: slots(c, names, real)})
 			}
 		}
 	}
@@ -105,6 +117,19 @@ func discover(ctx context.Context, o *options, c cell, names map[string]time.Dur
 		return nil, fmt.Errorf("the exporter keeps no file open")
 	}
 	return out, nil
+}
+
+// add adds a file, once: of two sources that have the same one open, one asks for what
+// never changes, and reads it no more.
+func add(files []entry, e entry) []entry {
+	if slices.ContainsFunc(files, func(f entry) bool { return f.Path == e.Path }) {
+		return files
+	}
+	return append(files, e)
+}
+
+func underAny(name string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return strings.HasPrefix(name, root+"/") })
 }
 
 // expand is what a pattern matches; {a,b} in it stands for a or b.
@@ -122,15 +147,45 @@ func expand(pattern string) []string {
 	return out
 }
 
+// matches tells whether a path is one of a pattern's, in which * may stand for any
+// number of folders too.
+func matches(pattern, file string) bool {
+	for {
+		star := strings.IndexByte(pattern, '*')
+		if star < 0 {
+			return pattern == file
+		}
+		if !strings.HasPrefix(file, pattern[:star]) {
+			return false
+		}
+		file, pattern = file[star:], pattern[star+1:]
+		if pattern == "" {
+			return file != ""
+		}
+		next := pattern
+		if i := strings.IndexByte(next, '*'); i >= 0 {
+			next = next[:i]
+		}
+		i := strings.Index(file, next)
+		if len(next) == len(pattern) {
+			i = strings.LastIndex(file, next)
+		}
+		if i < 0 {
+			return false
+		}
+		file = file[i:]
+	}
+}
+
 // slots is how many slots lie between two reads of a file. One that no source is
 // known to own is read once a second.
 func slots(c cell, names map[string]time.Duration, file string) int64 {
-	if c.Sources == "every tick" {
+	if c.Sources == "every tick" || c.Sources == routerTree {
 		return 1
 	}
 	every := time.Second
 	for _, o := range owners {
-		if ok, _ := path.Match(o.pattern, file); ok {
+		if matches(o.pattern, file) {
 			if d, known := names[o.collector]; known {
 				every = d
 			}

@@ -29,7 +29,7 @@ type entry struct {
 }
 
 // floorStats is what the floor counts.
-type floorStats struct{ Ticks, Missed, Late uint64 }
+type floorStats struct{ Ticks, Missed, Late, Bytes uint64 }
 
 // floor reads files on a schedule until a signal comes, and then says how it went.
 // args are the rate; the files come as JSON.
@@ -127,6 +127,7 @@ func pace(files []entry, rate int64, done *atomic.Bool) floorStats {
 					}
 					off += n
 				}
+				st.Bytes += uint64(off)
 			}
 		}
 		st.Ticks++

@@ -20,6 +20,8 @@ import (
 
 type options struct {
 	bin, node, json string
+	tree            string // of a captured router
+	cells           string
 	quick           bool
 	windows         int
 	window, settle  time.Duration
@@ -28,22 +30,45 @@ type options struct {
 // cell is one rate with one choice of sources.
 type cell struct {
 	Rate    int    `json:"rate_hz"`
-	Sources string `json:"sources"` // default, every tick, or fast
+	Sources string `json:"sources"` // default, every tick, fast, or router tree
 	node    bool
 }
+
+func (c cell) String() string { return fmt.Sprintf("%d Hz, %s", c.Rate, c.Sources) }
 
 // fast are the sources for the highest rates: cheap, and worth it within
 // milliseconds.
 var fast = []string{"stat", "softnet", "softirqs", "netdev", "diskstats", "pressure", "schedstat", "conntrack", "exporter"}
 
-func (o *options) cells() []cell {
+// inTree are the sources that the captured router has files of.
+var inTree = []string{"stat", "softnet", "softirqs", "interrupts", "netdev", "vmstat", "diskstats", "meminfo", "loadavg",
+	"buddyinfo", "slabinfo"}
+
+const routerTree = "router tree"
+
+// chosen are the cells that -cells asks for.
+func (o *options) chosen() ([]cell, error) {
+	var out []cell
+	for _, c := range o.all() {
+		if strings.Contains(c.String(), o.cells) {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no cell is called %q; there are %v", o.cells, o.all())
+	}
+	return out, nil
+}
+
+func (o *options) all() []cell {
 	if o.quick {
-		return []cell{{10, "default", true}, {100, "every tick", false}, {1000, "fast", false}}
+		return []cell{{10, "default", true}, {100, "every tick", false}, {1000, "fast", false}, {100, routerTree, false}}
 	}
 	return []cell{
 		{10, "default", true}, {50, "default", true}, {100, "default", true},
 		{10, "every tick", false}, {50, "every tick", false}, {100, "every tick", false},
 		{200, "fast", false}, {500, "fast", false}, {1000, "fast", false},
+		{100, routerTree, false},
 	}
 }
 
@@ -59,7 +84,9 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "folder that holds the exporter")
 	flag.StringVar(&o.node, "node", "", "real node_exporter; empty means the one that `make peers` built")
 	flag.StringVar(&o.json, "json", "", "file to write the figures to")
-	flag.BoolVar(&o.quick, "quick", false, "three cells and short windows, in less than a minute")
+	flag.StringVar(&o.tree, "tree", "collectors/testdata/rb5009", "captured files of a router")
+	flag.StringVar(&o.cells, "cells", "", "measure only cells whose name has this in it, like \"10 Hz\" or \"fast\"")
+	flag.BoolVar(&o.quick, "quick", false, "four cells and short windows, in less than a minute")
 	flag.IntVar(&o.windows, "windows", 0, "windows of each program in each cell; 0 is 5, or 3 with -quick")
 	flag.DurationVar(&o.window, "window", 0, "length of a window; 0 is 5 s, or 800 ms with -quick")
 	flag.Parse()
@@ -94,6 +121,10 @@ type report struct {
 }
 
 func run(ctx context.Context, o *options, out io.Writer) error {
+	cells, err := o.chosen()
+	if err != nil {
+		return err
+	}
 	node := nodeExporter(ctx, o)
 	machine, err := exec.CommandContext(ctx, "sh", "e2e/machine.sh").Output()
 	if err != nil {
@@ -102,15 +133,16 @@ func run(ctx context.Context, o *options, out io.Writer) error {
 	rep := report{Machine: string(bytes.TrimSpace(machine)), Start: time.Now().UTC().Format(time.RFC3339),
 		LoadBefore: load(), Windows: o.windows, WindowMs: o.window.Milliseconds()}
 	printHead(out, &rep)
-	for _, c := range o.cells() {
+	for _, c := range cells {
 		rs, err := measure(ctx, o, c, node)
 		if err != nil {
-			return fmt.Errorf("%d Hz, %s: %w", c.Rate, c.Sources, err)
+			return fmt.Errorf("%v: %w", c, err)
 		}
-		rep.Results = append(rep.Results, rs...)
 		for i := range rs {
+			beyond(&rs[0], &rs[i])
 			printResult(out, &rs[i], &rs[0])
 		}
+		rep.Results = append(rep.Results, rs...)
 	}
 	rep.LoadAfter = load()
 	printVerdict(out, &rep)
@@ -159,12 +191,13 @@ func measure(ctx context.Context, o *options, c cell, node string) ([]result, er
 		programs = programs[:2]
 	}
 	samples := make([][]sample, len(programs))
-	for range o.windows {
+	for w := range o.windows {
 		for i, p := range programs {
 			s, err := p.run()
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
+			o.tell("%v: %s, window %d of %d: %.0f µs a tick", c, p.name, w+1, o.windows, s.cost())
 			samples[i] = append(samples[i], s)
 		}
 	}
@@ -175,6 +208,11 @@ func measure(ctx context.Context, o *options, c cell, node string) ([]result, er
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// tell shows how far the run is.
+func (o *options) tell(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
 }
 
 // load is the load average of the last minute.
@@ -189,17 +227,28 @@ func load() float64 {
 }
 
 // args are the exporter's for a cell.
-func (c *cell) args(names map[string]time.Duration) []string {
+func (c *cell) args(o *options, names map[string]time.Duration) []string {
 	a := []string{"--listen=127.0.0.1:0", fmt.Sprint("--rate=", c.Rate)}
 	switch c.Sources {
 	case "every tick":
 		a = append(a, fmt.Sprint("--floor-hz=", c.Rate))
 	case "fast":
-		for name := range names {
-			if !slices.Contains(fast, name) {
-				a = append(a, "--no-collector."+name)
-			}
-		}
+		a = append(a, without(fast, names)...)
+	case routerTree:
+		a = append(a, fmt.Sprint("--floor-hz=", c.Rate), "--collector.slabinfo", "--path.procfs="+filepath.Join(o.tree, "proc"),
+			"--path.sysfs="+filepath.Join(o.tree, "sys"), "--path.rootfs="+o.tree)
+		// The exporter's own figures are how the bench knows what it did.
+		a = append(a, without(append([]string{"exporter"}, inTree...), names)...)
 	}
 	return a
+}
+
+// without leaves out all sources but some.
+func without(but []string, names map[string]time.Duration) (args []string) {
+	for name := range names {
+		if !slices.Contains(but, name) {
+			args = append(args, "--no-collector."+name)
+		}
+	}
+	return args
 }

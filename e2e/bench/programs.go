@@ -27,11 +27,20 @@ type sample struct {
 	ticks, missed, late float64
 	rss                 int64
 	ringBytes           float64 // per tick held
+	bytes               float64 // read per tick
+}
+
+// cost is in µs of CPU a tick.
+func (s *sample) cost() float64 {
+	if s.ticks == 0 {
+		return 0
+	}
+	return s.cpu.Seconds() * 1e6 / s.ticks
 }
 
 // startExporter starts it and waits until it takes ticks.
 func startExporter(ctx context.Context, o *options, c cell, names map[string]time.Duration) (*program.Program, *client.Client, error) {
-	p, err := program.Start(program.Config{Name: "exporter", Path: filepath.Join(o.bin, "ticktier-exporter"), Args: c.args(names)})
+	p, err := program.Start(program.Config{Name: "exporter", Path: filepath.Join(o.bin, "ticktier-exporter"), Args: c.args(o, names)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,18 +60,10 @@ func runExporter(ctx context.Context, o *options, c cell, names map[string]time.
 		return sample{}, err
 	}
 	defer p.Kill()
-	counts := func() (n [3]float64, err error) {
-		for i, m := range []string{"ticks_total", "ticks_missed_total", "ticks_late_total"} {
-			if n[i], err = cl.Metric(ctx, "ticktier_exporter_"+m); err != nil {
-				return n, err
-			}
-		}
-		return n, nil
-	}
 	if err := sleep(ctx, o.settle); err != nil {
 		return sample{}, err
 	}
-	before, err := counts()
+	before, err := ownCounts(ctx, cl)
 	if err != nil {
 		return sample{}, err
 	}
@@ -76,22 +77,50 @@ func runExporter(ctx context.Context, o *options, c cell, names map[string]time.
 	if err := sleep(ctx, 1100*time.Millisecond); err != nil {
 		return s, err
 	}
-	after, err := counts()
+	after, err := ownCounts(ctx, cl)
 	if err != nil {
 		return s, err
 	}
-	s.missed, s.late = after[1]-before[1], after[2]-before[2]
-	s.ticks *= share(after[0]-before[0], s.missed)
-	bytes, err := cl.Metric(ctx, "ticktier_exporter_ring_bytes")
-	if err != nil {
-		return s, err
+	read := after.ticks - before.ticks
+	s.missed, s.late = after.missed-before.missed, after.late-before.late
+	s.ticks *= share(read, s.missed)
+	if read > 0 {
+		s.bytes = (after.bytes - before.bytes) / read
 	}
-	held, err := cl.Metric(ctx, "ticktier_exporter_ring_ticks")
-	if err != nil {
-		return s, err
-	}
-	s.ringBytes = bytes / held
+	s.ringBytes = after.ringBytes / after.ringTicks
 	return s, p.Stop(10 * time.Second)
+}
+
+// own is what the exporter says of itself.
+type own struct{ ticks, missed, late, bytes, ringBytes, ringTicks float64 }
+
+func ownCounts(ctx context.Context, cl *client.Client) (own, error) {
+	var n own
+	body, err := cl.Get(ctx, "/metrics")
+	if err != nil {
+		return n, err
+	}
+	into := map[string]*float64{"ticks_total": &n.ticks, "ticks_missed_total": &n.missed, "ticks_late_total": &n.late,
+		"collector_read_bytes_total": &n.bytes, "ring_bytes": &n.ringBytes, "ring_ticks": &n.ringTicks}
+	for line := range strings.Lines(string(body)) {
+		rest, ok := strings.CutPrefix(line, "ticktier_exporter_")
+		name := rest[:max(strings.IndexAny(rest, " {"), 0)]
+		if to := into[name]; ok && to != nil {
+			fields := strings.Fields(rest[max(strings.LastIndexByte(rest, '}')+1, len(name)):])
+			if len(fields) == 0 {
+				return n, fmt.Errorf("/metrics has the line %q", line)
+			}
+			v, err := strconv.ParseFloat(fields[0], 64)
+			if err != nil {
+				return n, fmt.Errorf("read /metrics: %w", err)
+			}
+			*to += v
+		}
+	}
+	if n.ticks == 0 || n.ringTicks == 0 {
+		return n, fmt.Errorf("/metrics does not tell of ticks")
+	}
+	return n, nil
 }
 
 // share is the part of slots that was read.
@@ -133,6 +162,9 @@ func runFloor(ctx context.Context, o *options, c cell, files []entry) (sample, e
 		return s, err
 	}
 	s.missed, s.late = float64(st.Missed), float64(st.Late)
+	if st.Ticks > 0 {
+		s.bytes = float64(st.Bytes) / float64(st.Ticks)
+	}
 	s.ticks = float64(c.Rate) * o.window.Seconds() * share(float64(st.Ticks), s.missed)
 	return s, nil
 }

@@ -22,6 +22,9 @@ type result struct {
 	Late    float64 `json:"late"`
 	RSS     spread  `json:"rss_mib"`
 	PerTick spread  `json:"ring_bytes_per_tick"`
+	Bytes   spread  `json:"read_bytes_per_tick"`
+	// PerByte is what a byte costs beyond its read: parsing and all else.
+	PerByte float64 `json:"ns_per_byte_beyond_the_floor,omitempty"`
 }
 
 // spread is the median of the windows, and the lowest and highest.
@@ -38,21 +41,22 @@ func spreadOf(v []float64) spread {
 
 func summarise(c cell, name string, samples []sample, window time.Duration) result {
 	r := result{cell: c, Program: name}
-	var cpu, rss, ring []float64
+	var cpu, rss, ring, bytes []float64
 	var user, system, all time.Duration
 	for _, s := range samples {
 		if s.ticks > 0 {
-			cpu = append(cpu, s.cpu.Seconds()*1e6/s.ticks)
+			cpu = append(cpu, s.cost())
 		}
 		rss = append(rss, float64(s.rss)/(1<<20))
 		ring = append(ring, s.ringBytes)
+		bytes = append(bytes, s.bytes)
 		user, system, all = user+s.user, system+s.system, all+s.cpu
 		r.Ticks, r.Missed, r.Late = r.Ticks+s.ticks, r.Missed+s.missed, r.Late+s.late
 	}
 	if len(cpu) == 0 {
 		cpu = []float64{0}
 	}
-	r.CPU, r.RSS, r.PerTick = spreadOf(cpu), spreadOf(rss), spreadOf(ring)
+	r.CPU, r.RSS, r.PerTick, r.Bytes = spreadOf(cpu), spreadOf(rss), spreadOf(ring), spreadOf(bytes)
 	// The kernel counts user and system in hundredths of a second: only all windows
 	// together say how much of either there was.
 	if t := user + system; t > 0 {
@@ -66,21 +70,24 @@ func summarise(c cell, name string, samples []sample, window time.Duration) resu
 func printHead(w io.Writer, rep *report) {
 	fmt.Fprintf(w, "%s\nload %.2f before; %d windows of %d ms each, programs in turn; CPU in µs a tick: median (lowest to highest)\n\n",
 		rep.Machine, rep.LoadBefore, rep.Windows, rep.WindowMs)
-	fmt.Fprintf(w, "| Hz | sources | program | files | CPU µs a tick | user | system | × floor | %% of a core | missed | late | RSS MiB | ring bytes a tick |\n")
-	fmt.Fprintf(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(w, "| Hz | sources | program | files | CPU µs a tick | user | system | × floor | %% of a core | missed | late | RSS MiB | bytes read a tick | ring bytes a tick |\n")
+	fmt.Fprintf(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 }
 
 func printResult(w io.Writer, r, floor *result) {
-	ring, files := "", ""
+	ring, files, read := "", "", ""
+	if r.Bytes.Median > 0 {
+		read = fmt.Sprintf("%.0f", r.Bytes.Median)
+	}
 	if r.PerTick.Median > 0 {
 		ring = fmt.Sprintf("%.0f", r.PerTick.Median)
 	}
 	if r.Program == "floor" {
 		files = fmt.Sprint(r.Files)
 	}
-	fmt.Fprintf(w, "| %d | %s | %s | %s | %.0f (%.0f to %.0f) | %.0f | %.0f | %.2f | %.2f | %.0f | %.0f | %.1f | %s |\n",
+	fmt.Fprintf(w, "| %d | %s | %s | %s | %.0f (%.0f to %.0f) | %.0f | %.0f | %.2f | %.2f | %.0f | %.0f | %.1f | %s | %s |\n",
 		r.Rate, r.Sources, r.Program, files, r.CPU.Median, r.CPU.Min, r.CPU.Max, r.User, r.System,
-		r.CPU.Median/floor.CPU.Median, r.Core, r.Missed, r.Late, r.RSS.Median, ring)
+		r.CPU.Median/floor.CPU.Median, r.Core, r.Missed, r.Late, r.RSS.Median, read, ring)
 }
 
 const (
@@ -90,8 +97,26 @@ const (
 	quiet = 1.0
 )
 
+// beyond says what the exporter's work on each byte costs.
+func beyond(floor, r *result) {
+	if r.Program == "ticktier" && r.Bytes.Median > 0 {
+		r.PerByte = (r.CPU.Median - floor.CPU.Median) * 1000 / r.Bytes.Median
+	}
+}
+
+// printBytes shows it for the captured router, whose files are plain ones: what the
+// kernel does to make them is not in it.
+func printBytes(w io.Writer, rep *report) {
+	for _, r := range rep.Results {
+		if r.PerByte != 0 && r.Sources == routerTree {
+			fmt.Fprintf(w, "%v: %.0f bytes a tick, %.2f ns a byte beyond the reads\n", r.cell, r.Bytes.Median, r.PerByte)
+		}
+	}
+}
+
 func printVerdict(w io.Writer, rep *report) {
 	fmt.Fprintf(w, "\nload %.2f after\n", rep.LoadAfter)
+	printBytes(w, rep)
 	if rep.LoadBefore > quiet || rep.LoadAfter > quiet {
 		fmt.Fprintf(w, "no verdict: the load was above %.0f, other work takes part in these figures\n", quiet)
 		return
@@ -103,6 +128,9 @@ func printVerdict(w io.Writer, rep *report) {
 		case "floor":
 			floor = r
 		case "ticktier":
+			if r.Sources == routerTree {
+				continue // a read of a plain file is no measure
+			}
 			verdict := "within"
 			if r.CPU.Median > markCPU*floor.CPU.Median {
 				verdict = "OVER"
