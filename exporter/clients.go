@@ -47,7 +47,8 @@ type recordFlags struct {
 }
 
 type plotFlags struct {
-	Out string `help:"File to write; - is standard output. Without it: the record's name and .svg." placeholder:"FILE"`
+	Out    string `help:"File to write, an SVG picture or, where its name ends in .png, a PNG one; - is standard output. Without it: the record's name and .svg." placeholder:"FILE"`
+	Format string `help:"Form of the picture: svg, png, or auto, by the name of the file." enum:"auto,svg,png" default:"auto" placeholder:"FORM"`
 }
 
 // clients are the verbs, by name.
@@ -58,7 +59,7 @@ func clients() map[string]client {
 		"record": {usage: "record [flags]", run: runRecord, args: &recordFlags{},
 			about: "Writes the ticks of a running exporter to a file, as JSON lines."},
 		"plot": {usage: "plot [flags] FILE", run: runPlot, args: &plotFlags{}, takesFile: true,
-			about: "Draws a record as an SVG picture: CPU by mode, packets, drops, how late ticks were."},
+			about: "Draws a record as an SVG or PNG picture: CPU by mode, packets, drops, how late ticks were."},
 	}
 }
 
@@ -152,11 +153,19 @@ func runPlot(_ context.Context, a *clientArgs, out, _ io.Writer) error {
 		return err
 	}
 	defer src.Close()
-	name := a.flags.(*plotFlags).Out
-	if name == "" {
-		name = a.file + ".svg"
+	f := a.flags.(*plotFlags)
+	format := plot.FormatOf(f.Out)
+	switch f.Format {
+	case "svg":
+		format = plot.SVG
+	case "png":
+		format = plot.PNG
 	}
-	err = create(name, out, func(w io.Writer) error { return plot.Draw(w, src) })
+	name := f.Out
+	if name == "" {
+		name = a.file + map[plot.Format]string{plot.SVG: ".svg", plot.PNG: ".png"}[format]
+	}
+	err = create(name, out, func(w io.Writer) error { return plot.Draw(w, src, format) })
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", a.file, err)
 	}

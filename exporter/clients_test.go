@@ -60,6 +60,13 @@ func TestClients(t *testing.T) {
 	if got := client(0, "plot", "--out=-", file); !strings.HasPrefix(got, "<svg") {
 		t.Errorf("%.300s", got)
 	}
+	if got := client(0, "plot", "--out=-", "--format=png", file); !strings.HasPrefix(got, "\x89PNG") {
+		t.Errorf("%.300q", got)
+	}
+	client(0, "plot", "--out="+file+".png", file)
+	if b, err := os.ReadFile(file + ".png"); err != nil || !strings.HasPrefix(string(b), "\x89PNG") {
+		t.Errorf("%v, %.30q", err, b)
+	}
 	if got := record(300*time.Millisecond, "--out=-", "--match=node_context_switches_total"); !strings.Contains(got, `"name":"node_context_switches_total"`) || strings.Contains(got, "node_cpu") {
 		t.Errorf("%.500s", got)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Match selects what is drawn.
 func Match() []string {
-	out := []string{"node_cpu_seconds_total", "ticktier_exporter_tick_rate_configured_hertz"}
+	out := []string{"node_cpu_seconds_total", running, "ticktier_exporter_tick_rate_configured_hertz"}
 	for name := range panelOf {
 		out = append(out, name)
 	}
@@ -27,6 +27,12 @@ const (
 	drops
 	lateness
 	panelCount
+)
+
+// running is where the kernel counts exactly how long tasks ran, and tasks its line.
+const (
+	running = "node_schedstat_running_seconds_total"
+	tasks   = "tasks"
 )
 
 // panelOf are the counters that are drawn as rates.
@@ -103,13 +109,14 @@ func (rec *record) add(r *follow.Reader, rates *follow.Rates, t *follow.Tick) {
 	rec.ticks++
 	rec.to = t.Time
 	modes, all := map[string]float64{}, 0.0
+	ran, cpus := 0.0, 0.0
 	for id := range t.Values {
 		s, ok := r.Series[id]
 		if !ok {
 			continue
 		}
 		p, drawn := panelOf[s.Name]
-		if !drawn && s.Name != "node_cpu_seconds_total" {
+		if !drawn && s.Name != "node_cpu_seconds_total" && s.Name != running {
 			continue
 		}
 		v, ok := rates.Of(id, t)
@@ -117,10 +124,15 @@ func (rec *record) add(r *follow.Reader, rates *follow.Rates, t *follow.Tick) {
 		case !ok:
 		case drawn:
 			rec.point(p.panel, p.short+s.Labels[p.label], t.Time, v)
+		case s.Name == running:
+			ran, cpus = ran+v, cpus+1
 		default:
 			all += v
 			modes[s.Labels["mode"]] += v
 		}
+	}
+	if cpus > 0 {
+		rec.point(cpu, tasks, t.Time, 100*ran/cpus)
 	}
 	if all > 0 {
 		for mode, v := range modes {
