@@ -34,6 +34,9 @@ type batch struct {
 	flat   *flatness
 	flatMs int64
 
+	// By source, how many reads were left out since the batch before.
+	cut [64]uint16
+
 	// Worked out by prepare.
 	all   []uint64 // slots present in every tick
 	of    [64][]uint16
@@ -58,6 +61,7 @@ func (b *batch) reset(n int) {
 		b.stride += 8 // rows a multiple of a page apart would share cache sets
 	}
 	b.ticks, b.first = b.ticks[:0], 0
+	b.cut = [64]uint16{}
 	b.values = b.values[:0]
 	b.present = b.present[:0]
 	for len(b.live) < b.words {

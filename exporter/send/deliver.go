@@ -2,6 +2,7 @@ package send
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -60,20 +61,51 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 		s.stats.requests[codeIndex(rep)].Add(1)
 		if rep.err == nil {
 			s.stats.bytes.Add(int64(len(r.body)))
+			s.stats.bytesDay.add(int64(len(r.body)), mono)
 		}
 		s.hears(rep, mono)
 		v := classify(rep, s.proto.use, s.proto.auto, s.proto.known || s.proto.tried)
 		if v != retry {
 			s.lim.took(time.Since(began), s.cfg.Timeout)
+			s.limitedSince(0)
 			return v, rep, nil
 		}
 		s.state.delayed(s.log, rep)
+		if rep.code == http.StatusTooManyRequests {
+			s.limitedSince(mono)
+		}
 		if err := s.wait(ctx, backoff(n, rep.retryAfter), rep.retryAfter > 0); err != nil {
 			return retry, rep, err
 		}
 		if rep.err == errTimeout && s.lim.slower(r) {
 			return retry, rep, nil
 		}
+		if rep.code == http.StatusTooManyRequests && n+1 >= limitTries && s.lim.limited(r, time.Now()) {
+			s.log.Warn("receiver's limit does not lift by waiting, sending smaller requests",
+				"reason", reason(rep), "samples", s.lim.now.samples, "bytes", s.lim.now.bytes)
+			return retry, rep, nil
+		}
+	}
+}
+
+// limitedFor is how long a receiver must answer with nothing but its limit until that
+// is no longer taken for a wish to slow down.
+const limitedFor = 10 * time.Minute
+
+// limitedSince notes that the receiver answers with its limit, at the monotonic time of
+// the request, or with 0 that it does not.
+func (s *Sender) limitedSince(mono int64) {
+	since := s.stats.limited.Load()
+	switch {
+	case mono == 0 && since != 0:
+		s.stats.limited.Store(0)
+		s.state.limited = false
+	case mono != 0 && since == 0:
+		s.stats.limited.Store(max(mono, 1))
+	case mono != 0 && mono-since > int64(limitedFor) && !s.state.limited:
+		s.state.limited = true
+		s.log.Error("receiver has answered with its limit for ten minutes, smaller requests do not help: somebody has to raise the limit or send less; nothing is lost while there is room",
+			"reason", s.state.lastErr)
 	}
 }
 
@@ -109,13 +141,21 @@ func (s *Sender) settle(v verdict, rep reply, r *request) {
 // advance goes on behind a request. What was left out of it is as good as refused.
 func (s *Sender) advance(r *request) {
 	s.stats.rejected.Add(int64(r.skipped))
-	s.stats.saved.Add(int64(r.saved))
+	s.stats.saved[savedFlat].Add(int64(r.saved))
+	s.stats.saved[savedRate].Add(int64(r.cut))
+	s.stats.saved[savedSelector].Add(int64(r.hidden))
+	if n := s.stats.samples.Load(); n > 0 {
+		each := float64(s.stats.acked.Load()) / float64(n)
+		s.stats.savedBytes.Add(int64(each * float64(r.saved+r.cut+r.hidden)))
+	}
 	s.from = r.to
 }
 
 // accept counts a request that the receiver took.
 func (s *Sender) accept(rep reply, r *request) {
 	s.stats.samples.Add(int64(r.samples))
+	s.stats.acked.Add(int64(len(r.body)))
+	s.stats.samplesDay.add(int64(r.samples), s.cfg.Now())
 	if s.proto.use == V2 {
 		s.stats.unconfirmed.Add(max(0, int64(r.samples)-rep.samples))
 	} else if r.metadata {

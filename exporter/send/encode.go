@@ -36,6 +36,8 @@ type request struct {
 	markers  int
 	skipped  int // samples of series that are left out
 	saved    int // samples of counters that did not move
+	cut      int // and of reads that were thinned out, about
+	hidden   int // and of series that are not wanted
 	metadata bool
 	first    int64 // wall time of its oldest sample, ms
 	last     int64 // and its newest
@@ -145,10 +147,13 @@ func (t *table) seriesTag() byte {
 // appendSeries appends one series' message; false means that a bound is reached
 // and it was not.
 func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bounds) bool {
+	s := &t.series[slot]
 	if w := slot >> 6; w < len(e.hide) && e.hide[w]>>(slot&63)&1 == 1 {
+		if b.has(len(b.ticks)-1, slot) {
+			e.req.hidden += len(b.of[s.Source&63])
+		}
 		return true
 	}
-	s := &t.series[slot]
 	if s.Type.Companion() {
 		return true
 	}
@@ -197,6 +202,9 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 		e.appendSamples(b, idx, start)
 	}
 	e.raw = append(e.raw, t.bytes[p.metadata:p.end]...)
+	if cut := b.cut[s.Source&63]; cut > 0 && b.has(len(b.ticks)-1, slot) {
+		e.req.cut += int(cut)
+	}
 	e.count(b, idx, markers)
 	return true
 }

@@ -55,7 +55,7 @@ func (s *Sender) take(t *frame.Tick) bool {
 		}
 		// Series that ended with the hole get their markers; the rest was sent.
 		s.edge = true
-	} else if read = s.thin.mask(s.cfg.Every, t.Seq, t.Read); read == 0 && t.Read != 0 {
+	} else if read = s.thin.mask(s.cfg.Every, t.Seq, t.Read); s.batch.left(t.Read&^read) && read == 0 && t.Read != 0 {
 		s.reading = false
 		return true
 	}

@@ -6,6 +6,11 @@ import "time"
 type limits struct {
 	now bounds // of the next request
 	max bounds // that now may grow to
+
+	// Where smaller requests got past a receiver's limit, what max was and until when
+	// it is not tried.
+	full  bounds
+	until time.Time
 }
 
 const (
@@ -30,6 +35,33 @@ func (l *limits) tooLarge(r *request) bool {
 	ok := l.halve(r)
 	l.max = l.now
 	return ok
+}
+
+// limitTries is after how many refusals of one request, for a limit of the receiver, a
+// smaller one is tried: there are limits that waiting lifts, and those of a size that
+// it does not. limitRest is for how long requests then stay smaller.
+const (
+	limitTries = 5
+	limitRest  = time.Hour
+)
+
+// limited is told of a request that was refused for a limit again and again.
+func (l *limits) limited(r *request, now time.Time) bool {
+	if l.until.IsZero() {
+		l.full = l.max
+	}
+	if !l.halve(r) {
+		return false
+	}
+	l.max, l.until = l.now, now.Add(limitRest)
+	return true
+}
+
+// lift lets requests grow again that were made smaller for a limit.
+func (l *limits) lift(now time.Time) {
+	if !l.until.IsZero() && now.After(l.until) {
+		l.max, l.until = l.full, time.Time{}
+	}
 }
 
 // slower is told of a request that got no reply in time. On a slow line a smaller

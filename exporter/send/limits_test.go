@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ticktier/ticktier/collectors"
 )
 
 // slowLine carries so many bytes a second.
@@ -123,6 +125,94 @@ func TestSkew(t *testing.T) {
 		}
 		if v := metric(s, "clock_skew_seconds", ""); v != 90 {
 			t.Errorf("skew is %v s, want 90", v)
+		}
+	})
+}
+
+// TestLimit tells a limit of size, which a smaller request passes, from a wish to slow
+// down and from a limit that nothing lifts.
+func TestLimit(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit int // samples that a request may have
+		log   string
+		all   bool
+	}{
+		{"of size", 2000, "does not lift by waiting, sending smaller requests", true},
+		{"that nothing lifts", 0, "somebody has to raise the limit", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := newRun(1, 200, 100), &logs{}
+			rc := &receiver{script: func(_ int, _ *http.Request, _ Protocol, samples int) answer {
+				if samples > c.limit {
+					return status(429)
+				}
+				return answer{code: 204, store: true}
+			}}
+			began := time.Now()
+			cfg := r.config(rc, r.ring(), l)
+			cfg.Now = func() int64 { return int64(time.Since(began)) }
+			s, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error)
+			go func() { done <- s.Run(ctx) }()
+			time.Sleep(20 * time.Minute)
+			limited := metric(s, "limited_seconds", "")
+			cancel()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			rc.check(t)
+			if l.count(c.log) == 0 || l.count(c.log) > 5 || l.count("level=ERROR") > 1 {
+				t.Errorf("%s: log: %s", c.name, l)
+			}
+			if got := s.Cursor() == 100; got != c.all || metric(s, "samples_rejected_total", "") > 0 || metric(s, "ticks_lost_total", "") > 0 {
+				t.Errorf("%s: the cursor is %d", c.name, s.Cursor())
+			}
+			if c.all {
+				if diff := cmp.Diff(r.want(external, nil), rc.stored); diff != "" {
+					t.Errorf("%s: %s", c.name, diff)
+				}
+			}
+			if got := limited > 1000; got == c.all {
+				t.Errorf("%s: limited for %v s", c.name, limited)
+			}
+		})
+	}
+}
+
+// TestSaved counts what is not sent, by the reason.
+func TestSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(1, 100, 50)
+		for i := range r.ticks {
+			r.ticks[i].Read = ^uint64(0)
+		}
+		rc := &receiver{script: ok}
+		cfg := r.config(rc, r.ring(), &logs{})
+		cfg.Every = 10
+		cfg.Select = func(s *collectors.Series) bool { return s.Labels[0].Value != "3" }
+		s := runFor(t, cfg, 10*time.Second)
+		sent := metric(s, "samples_total", "")
+		var saved []float64
+		for _, m := range s.SelfMetrics() {
+			if m.Metric.Name == "ticktier_exporter_remote_write_samples_saved_total" {
+				v, _ := m.Read()
+				saved = append(saved, m.Metric.Value(v))
+			}
+		}
+		// Of 100 series 5 are not wanted; of 50 ticks 5 are sent. Gaps make it about.
+		if len(saved) != 3 || saved[0] != 0 || saved[1] < 7*sent || saved[1] > 11*sent || saved[2] < sent/40 || saved[2] > sent/10 {
+			t.Errorf("%v sent, %v saved", sent, saved)
+		}
+		if b, n := metric(s, "bytes_saved_total", ""), metric(s, "bytes_total", ""); b < 5*n || b > 13*n {
+			t.Errorf("%v bytes saved, %v sent", b, n)
+		}
+		if d := metric(s, "samples_per_day", ""); d <= 0 {
+			t.Errorf("%v samples a day", d)
 		}
 	})
 }

@@ -86,6 +86,7 @@ func (s *Sender) pushLane(ctx context.Context) error {
 // pushBatch delivers one batch, and reports whether there is more at once.
 func (s *Sender) pushBatch(ctx context.Context) (more bool, err error) {
 	s.proto.start(time.Now())
+	s.lim.lift(time.Now())
 	s.fill()
 	if s.batch.len() == 0 {
 		s.leftOut()

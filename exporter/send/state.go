@@ -18,6 +18,7 @@ type state struct {
 	short        bool      // wrote less than it accepted
 	brokenLogged bool
 	unset        bool // the clock is not set
+	limited      bool // said that a limit does not lift
 }
 
 // calm is how long a receiver must refuse nothing until it is said to accept

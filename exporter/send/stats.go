@@ -10,13 +10,23 @@ import (
 // stats are the sender's own figures; any goroutine may read them.
 type stats struct {
 	samples, rejected, unconfirmed, lostTicks atomic.Int64
-	saved, backlog                            atomic.Int64
+	saved                                     [3]atomic.Int64 // by why
+	savedBytes, acked                         atomic.Int64    // acked: bytes of requests that were taken
+	backlog, limited                          atomic.Int64    // limited: since when, monotonic ns; 0 is not
 	bytes, retries                            atomic.Int64
+	bytesDay, samplesDay                      day
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
 	protocol, quarantined                     atomic.Int64
 	skew                                      atomic.Int64 // receiver's clock − ours, ms
 }
+
+// Why a sample was left out.
+const (
+	savedFlat = iota
+	savedRate
+	savedSelector
+)
 
 // codes are the classes that replies are counted in. 415 and 429 stand alone:
 // neither is a fault of the samples.
@@ -54,7 +64,15 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		counter("samples_rejected_total", "Samples that the receiver refused for good.", "", &s.stats.rejected),
 		counter("samples_unconfirmed_total", "Samples that the receiver accepted without saying that it wrote them.", "", &s.stats.unconfirmed),
 		counter("ticks_lost_total", "Ticks for which there was no room until they could be sent.", "", &s.stats.lostTicks),
-		counter("samples_saved_total", "Samples of counters that did not move, and were left out.", "", &s.stats.saved),
+		counter("samples_saved_total", savedHelp, "", &s.stats.saved[savedFlat], collectors.Label{Name: "reason", Value: "flat"}),
+		counter("samples_saved_total", savedHelp, "", &s.stats.saved[savedRate], collectors.Label{Name: "reason", Value: "rate"}),
+		counter("samples_saved_total", savedHelp, "", &s.stats.saved[savedSelector], collectors.Label{Name: "reason", Value: "selector"}),
+		counter("bytes_saved_total", "Bytes that these would have taken, at the mean of what was sent.", "bytes", &s.stats.savedBytes),
+		s.gauge("bytes_per_day", "Bytes of request bodies in the last 24 hours, or as many as it would be at the rate since the start.", "bytes", collectors.Unsigned, 0,
+			func() int64 { return s.stats.bytesDay.of(s.cfg.Now()) }),
+		s.gauge("samples_per_day", "Samples that the receiver accepted in the last 24 hours, or as many as it would be at the rate since the start.", "", collectors.Unsigned, 0,
+			func() int64 { return s.stats.samplesDay.of(s.cfg.Now()) }),
+		s.gauge("limited_seconds", "How long the receiver has answered with nothing but its limit.", "seconds", collectors.Signed, 1e9, s.limited),
 		counter("bytes_total", "Bytes of request bodies that were answered, compressed.", "bytes", &s.stats.bytes),
 		counter("retries_total", "Requests sent again.", "", &s.stats.retries),
 		s.gauge("lag_seconds", "Age of the newest tick that was delivered.", "seconds", collectors.Signed, 1e9, s.lag),
@@ -68,6 +86,17 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 			collectors.Label{Name: "code", Value: codes[i]}))
 	}
 	return out
+}
+
+const savedHelp = "Samples that were not sent: of counters that did not move, of reads that were thinned out, and of series that are not wanted."
+
+// limited is how long the receiver has answered with its limit, in ns.
+func (s *Sender) limited() int64 {
+	since := s.stats.limited.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(0, s.cfg.Now()-since)
 }
 
 func (s *Sender) gauge(name, help, unit string, kind collectors.Kind, div float64, read func() int64) collectors.SelfMetric {
