@@ -30,7 +30,7 @@ type Series struct {
 	// Start is the monotonic time in ns at which Count was 0.
 	Start int64
 	// Min and Max are the lowest and the highest value since the scraper's last
-	// snapshot, where Ranged says that there was one.
+	// snapshot that had the series, where Ranged says that there was one.
 	Min, Max float64
 	Ranged   bool
 }
@@ -78,11 +78,11 @@ func (r *Recorder) Snapshot(dst *Snapshot, scraper string) {
 // take adds a histogram to a family, and empties the scraper's range.
 func take(f *Family, h *histogram, label *collectors.Label, place int) {
 	h.roll()
-	e := h.before[place]
-	h.before[place] = extent{}
 	if !h.moved {
 		return
 	}
+	e := h.before[place]
+	h.before[place] = extent{}
 	n := len(f.Series)
 	if n < cap(f.Series) {
 		f.Series = f.Series[:n+1]
