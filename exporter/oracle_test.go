@@ -378,4 +378,3 @@ func handTick(out map[[2]string][]observed, r *follow.Reader, tick *follow.Tick,
 		}
 	}
 }
-

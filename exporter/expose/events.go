@@ -21,7 +21,7 @@ type Events interface {
 type events struct{ c Config }
 
 func (s *events) list(w http.ResponseWriter, r *http.Request) {
-	q, err := parseQuery(r)
+	q, err := parseQuery(r, "since", "session", "max")
 	if err != nil {
 		plain(w, http.StatusBadRequest, err.Error()+"\n")
 		return

@@ -3,12 +3,18 @@ package expose
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ticktier/ticktier/exporter/selector"
 )
+
+// matchParam is the only parameter that may be repeated.
+const matchParam = "match[]"
 
 const (
 	defaultMax = 1000
@@ -27,10 +33,22 @@ type query struct {
 	match   []selector.Selector
 }
 
-// parseQuery reads a request's parameters; an error names the one that is wrong.
-func parseQuery(r *http.Request) (*query, error) {
+// parseQuery reads a request's parameters; an error names the one that is wrong. One
+// that nobody knows is wrong, too: match for match[] would select everything.
+func parseQuery(r *http.Request, known ...string) (*query, error) {
 	q := &query{max: defaultMax}
-	form := r.URL.Query()
+	form, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("parameter %q is not known here: it can be %s", name, strings.Join(known, ", "))
+		}
+		if name != matchParam && len(form[name]) > 1 {
+			return nil, fmt.Errorf("%s is given %d times", name, len(form[name]))
+		}
+	}
 	q.session = form.Get("session")
 	if s := form.Get("since"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -53,10 +71,10 @@ func parseQuery(r *http.Request) (*query, error) {
 	default:
 		return nil, fmt.Errorf("events=%q is neither true nor false", s)
 	}
-	if len(form["match[]"]) > limitMatch {
+	if len(form[matchParam]) > limitMatch {
 		return nil, fmt.Errorf("match[]: more than %d selectors", limitMatch)
 	}
-	for _, s := range form["match[]"] {
+	for _, s := range form[matchParam] {
 		sel, err := selector.Parse(s)
 		if err != nil {
 			return nil, fmt.Errorf("match[]: %w", err)

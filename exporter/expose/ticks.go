@@ -40,7 +40,13 @@ func newTicks(c Config) *ticks {
 // open checks a request and makes its feed; done gives it back. It answers itself
 // and returns nil where the request cannot be served.
 func (s *ticks) open(w http.ResponseWriter, r *http.Request, events bool) (f *feed, q *query, done func()) {
-	q, err := parseQuery(r)
+	known := []string{"since", "session", matchParam}
+	if events {
+		known = append(known, "events")
+	} else {
+		known = append(known, "max")
+	}
+	q, err := parseQuery(r, known...)
 	if err == nil && events {
 		err = q.lastEvent(r.Header.Get("Last-Event-ID"))
 	}

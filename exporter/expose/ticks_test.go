@@ -98,6 +98,10 @@ func TestSamplesRefused(t *testing.T) {
 		"?since=x":                             "since",
 		"?max=0":                               "max",
 		"?max=100001":                          "max",
+		"?match=a":                             "match",
+		"?since=1&since=2":                     "since",
+		"?max=1;since=2":                       "parameters",
+		"?max=%zz":                             "parameters",
 		"?match[]=a{":                          "match[]",
 		"?match[]=":                            "match[]",
 		"?match[]=a{b=~\"(\"}":                 "match[]",
@@ -109,6 +113,16 @@ func TestSamplesRefused(t *testing.T) {
 		h.ServeHTTP(rec, req)
 		if rec.Code != 400 || !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %d %q, want 400 and %q", query, rec.Code, rec.Body, want)
+		}
+	}
+}
+
+// TestStreamRefused: a stream has no end, and so no max.
+func TestStreamRefused(t *testing.T) {
+	for query, want := range map[string]string{"?max=5": "max", "?since=x": "since", "?match[]={": "match[]"} {
+		resp := get(t, newHistory().handler(t), "/api/v1/stream"+query)
+		if b := body(t, resp); resp.StatusCode != 400 || !strings.Contains(b, want) {
+			t.Errorf("%s: %d %q", query, resp.StatusCode, b)
 		}
 	}
 }
