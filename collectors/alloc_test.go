@@ -39,6 +39,37 @@ func TestReadAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A source whose read failed has all its series again with the next.
+func TestReadAfterFailure(t *testing.T) {
+	envs := map[string]Env{"this machine": thisMachine()}
+	for _, device := range devices(t) {
+		envs[device] = deviceEnv(device)
+	}
+	for name, env := range envs {
+		for _, spec := range All() {
+			t.Run(fmt.Sprintf("%s/%s", name, spec.Name), func(t *testing.T) {
+				src, err := spec.New(env)
+				if err != nil {
+					t.Skip(err)
+				}
+				p := newProbe(t, src)
+				if err := p.src.Read(p.out); err != nil {
+					t.Skip(err)
+				}
+				before := p.read()
+				p.out.ClearAll()
+				after := p.read()
+				for series := range before {
+					// Processes and their states come and go by themselves.
+					if _, ok := after[series]; !ok && spec.Name != "top_processes" && spec.Name != "processes" {
+						t.Errorf("%s does not come back", series)
+					}
+				}
+			})
+		}
+	}
+}
+
 // Bad rows are counted at every read; that must not allocate either.
 func TestBadRowAllocatesNothing(t *testing.T) {
 	tr := newTree(t)
