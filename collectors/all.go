@@ -28,7 +28,7 @@ func All() []Spec {
 			Files:  []string{"proc/softirqs"}},
 		{Name: "interrupts", Enabled: true, Cadence: everyTick, Deadline: deadline, New: newInterrupts,
 			Reason: "interrupt storms come in bursts",
-			Files:  []string{"proc/interrupts"}},
+			Files:  []string{"proc/interrupts", "sys/kernel/irq/*/*"}},
 		{Name: "netdev", Enabled: true, Cadence: everyTick, Deadline: deadline, New: newNetdev,
 			Reason: "microbursts last less than a second",
 			Files:  []string{"proc/net/dev", "proc/1/net/dev"}},

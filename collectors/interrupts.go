@@ -10,6 +10,8 @@ var (
 		Help: "Interrupt details."}
 	interruptErrors = Metric{Name: "node_interrupt_errors_total", Type: Counter,
 		Help: "Interrupts that belong to no CPU: ERR are spurious ones, MIS were routed wrongly."}
+	interruptInfo = Metric{Name: "node_interrupt_info", Type: Gauge,
+		Help: "What an interrupt is, as /sys/kernel/irq has it: its chip, its number there, what triggers it, and who handles it."}
 )
 
 // maxIRQs is how many rows are kept, those that never moved included.
@@ -22,6 +24,7 @@ type interrupts struct {
 	*file
 	matrix matrix
 	errors [len(interruptErrorRows)]int32 // slot + 1
+	irqs   string                         // directory with one for each interrupt
 }
 
 // interruptErrorRows have one value for all CPUs. Err is ARM's spelling.
@@ -32,7 +35,7 @@ func newInterrupts(env Env) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &interrupts{file: f}
+	s := &interrupts{file: f, irqs: filepath.Join(env.Sysfs, "kernel/irq")}
 	s.matrix = s.newMatrix(env)
 	return s, nil
 }
@@ -46,6 +49,7 @@ func (s *interrupts) newMatrix(env Env) matrix {
 		filter:    env.filter("interrupts.name", ""),
 		labels:    interruptLabels,
 		odd:       s.single,
+		info:      s.info,
 		rows:      newTable[matrixRow](maxIRQs),
 	}
 }
@@ -89,4 +93,23 @@ func (s *interrupts) single(out *Out, name []byte, v uint64) bool {
 		return true
 	}
 	return false
+}
+
+// info tells what a numbered interrupt is, where the kernel does (irq_kobj_type in
+// kernel/irq/irqdesc.c, from Linux 4.9 on). node_interrupts_total has of that only what
+// can be taken from its row.
+func (s *interrupts) info(out *Out, name []byte) int32 {
+	if !allDigits(name) || s.irqs == "" {
+		return 0
+	}
+	labels := []Label{{"type", string(name)}}
+	for _, f := range [...]struct{ file, label string }{{"chip_name", "chip"}, {"hwirq", "hwirq"}, {"type", "trigger"}, {"actions", "actions"}} {
+		if text, err := ReadFile(filepath.Join(s.irqs, string(name), f.file)); err == nil {
+			labels = append(labels, Label{f.label, label(trim(text))})
+		}
+	}
+	if len(labels) == 1 {
+		return 0
+	}
+	return int32(out.Add(&interruptInfo, labels...)) + 1
 }

@@ -50,6 +50,23 @@ func TestInterruptsOddRows(t *testing.T) {
 	}
 }
 
+// What an interrupt is comes from sysfs, with the row and no longer than it.
+func TestInterruptInfo(t *testing.T) {
+	tr := newTree(t)
+	for file, text := range map[string]string{"chip_name": "GICv3\n", "hwirq": "37\n", "type": "level\n", "actions": "eth0,eth1\n"} {
+		tr.write("sys/kernel/irq/24/"+file, text)
+	}
+	const row24, rest = " 24: 1 GICv3 37 Level eth0, eth1\n", " 25: 1 GICv3 38 Level eth2\nIPI0: 1 Rescheduling interrupts\n"
+	tr.write("proc/interrupts", " CPU0\n"+row24+rest)
+	p := tr.open("interrupts")
+	info := map[string]float64{`node_interrupt_info{actions="eth0,eth1",chip="GICv3",hwirq="37",trigger="level",type="24"}`: 1}
+	want(t, p.read(), "node_interrupt_info", info)
+	tr.write("proc/interrupts", " CPU0\n"+rest)
+	want(t, p.read(), "node_interrupt_info", map[string]float64{})
+	tr.write("proc/interrupts", " CPU0\n"+row24+rest)
+	want(t, p.read(), "node_interrupt_info", info)
+}
+
 // Rows that never moved are hidden until they do, and then stay.
 func TestInterruptsHidden(t *testing.T) {
 	tr := newTree(t)

@@ -31,6 +31,10 @@ type matrix struct {
 	// whether it knows the row.
 	odd func(out *Out, name []byte, v uint64) bool
 
+	// info adds a series that tells more of a row, and returns its slot + 1, or 0. It is
+	// called once for each row that is exported.
+	info func(out *Out, name []byte) int32
+
 	header []byte
 	cols   []int32  // column → index in cpus
 	cpus   []string // ids of all CPUs that were ever seen
@@ -43,7 +47,9 @@ type matrixRow struct {
 	name, tail []byte  // as the kernel prints them
 	labels     []Label // without the CPU
 	slots      []int32 // by index in cpus; slot + 1
+	info       int32   // slot + 1
 	moved      bool
+	told       bool // info was asked for
 	ignored    bool
 }
 
@@ -170,6 +176,12 @@ func (m *matrix) find(name, tail []byte) (*matrixRow, rowState) {
 }
 
 func (m *matrix) set(out *Out, r *matrixRow, line []byte) {
+	if m.info != nil && !r.told {
+		r.info, r.told = m.info(out, r.name), true
+	}
+	if r.info > 0 {
+		out.Set(int(r.info-1), 1)
+	}
 	for len(r.slots) < len(m.cpus) {
 		r.slots = append(r.slots, 0)
 	}
@@ -188,6 +200,7 @@ func (m *matrix) set(out *Out, r *matrixRow, line []byte) {
 }
 
 func (r *matrixRow) clear(out *Out) {
+	clearSlots(out, r.info)
 	for _, slot := range r.slots {
 		if slot > 0 {
 			out.Clear(int(slot - 1))

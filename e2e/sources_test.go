@@ -15,10 +15,14 @@ type listedSource struct {
 	Error   string  `json:"error"`
 	Series  int     `json:"series"`
 	Cadence float64 `json:"cadence_seconds"`
-	Reason  string  `json:"reason"`
-	Bytes   uint64  `json:"bytes"`
-	Cost    float64 `json:"cost_seconds"`
-	Reads   uint64  `json:"reads"`
+	Slowed  bool    `json:"slowed"`
+	// Deadline of a read, and whether ticks do not wait for it.
+	Deadline float64 `json:"deadline_seconds"`
+	Beside   bool    `json:"beside_ticks"`
+	Reason   string  `json:"reason"`
+	Bytes    uint64  `json:"bytes"`
+	Cost     float64 `json:"cost_seconds"`
+	Reads    uint64  `json:"reads"`
 }
 
 func parseSources(t *testing.T, text []byte) []listedSource {
@@ -38,7 +42,7 @@ func TestSources(t *testing.T) {
 	t.Parallel()
 	const target = "--ping.target=127.0.0.1"
 	a := startExporter(t, "--rate=10", "--floor-hz=2", target)
-	out, err := exec.Command(exe(t, "exporter"), "sources", "--format=json", target).Output()
+	out, err := exec.Command(exe(t, "exporter"), "sources", "--format=json", "--floor-hz=2", target).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +58,13 @@ func TestSources(t *testing.T) {
 	}
 	for i, p := range probed {
 		l := live[i]
-		if l.Name != p.Name || l.Enabled != p.Enabled || l.Cadence != p.Cadence || l.Reason != p.Reason || p.Reason == "" {
+		if l.Name != p.Name || l.Enabled != p.Enabled || l.Reason != p.Reason || p.Reason == "" ||
+			l.Deadline != p.Deadline || l.Deadline <= 0 || l.Beside != p.Beside {
 			t.Errorf("the verb lists %+v, the exporter %+v", p, l)
+		}
+		// A busy machine may have one of them slowed, for what its reads cost.
+		if l.Cadence != p.Cadence && !l.Slowed && !p.Slowed {
+			t.Errorf("%s is read every %v s by the verb, every %v s by the exporter", p.Name, p.Cadence, l.Cadence)
 		}
 		if p.Success == (p.Error != "") {
 			t.Errorf("%s: success %v, error %q", p.Name, p.Success, p.Error)
