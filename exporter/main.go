@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/ticktier/ticktier/exporter/config"
@@ -87,7 +88,7 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		}
 		return 0
 	}
-	if err := checkMemory(cfg, cgroupMemory); err != nil {
+	if err := checkMemory(cfg, cgroupMemory, strconv.IntSize); err != nil {
 		fmt.Fprintln(errout, "ticktier-exporter:", err)
 		return exitUsage
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -339,8 +340,37 @@ func TestCheckMemory(t *testing.T) {
 		if err := os.WriteFile(cgroup, []byte(c.cgroup), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := checkMemory(&config.Config{PathProcfs: dir, RingMaxBytes: c.ring}, cgroup)
+		err := checkMemory(&config.Config{PathProcfs: dir, RingMaxBytes: c.ring}, cgroup, 64)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}
+
+// TestCheckMemory32: a 32-bit process has no use for more than it can address, however
+// much the machine has; what fits is not refused.
+func TestCheckMemory32(t *testing.T) {
+	dir := t.TempDir()
+	none := filepath.Join(dir, "none")
+	for _, c := range []struct {
+		kB, ring int64
+		want     string
+	}{
+		{16 << 20, 5 << 30, "a 32-bit process has 2048 MiB"},
+		{16 << 20, 4 << 30, "a 32-bit process has 2048 MiB"}, // 0 in 32 bits
+		{16 << 20, 1 << 30, ""},
+		{0, 3 << 30, "a 32-bit process"}, // the machine's is not known
+		{256 << 10, 1 << 30, "this machine has 256 MiB"},
+	} {
+		text := ""
+		if c.kB > 0 {
+			text = fmt.Sprintf("MemTotal: %d kB\n", c.kB)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "meminfo"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := checkMemory(&config.Config{PathProcfs: dir, RingMaxBytes: config.Bytes(c.ring)}, none, 32)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--ring.max-bytes")) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}

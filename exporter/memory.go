@@ -60,14 +60,22 @@ func neededMemory(cfg *config.Config) int64 {
 	return int64(cfg.RingMaxBytes) + runtimeMemory(cfg)
 }
 
+// addresses32 is how much memory a 32-bit process can have on every kernel: MIPS has
+// 2 GiB of addresses for it, ARM 3, and whatever more the machine has is of no use.
+const addresses32 = 2 << 30
+
 // checkMemory refuses a configuration that takes more memory than the machine, or
-// the control group that the exporter runs in, has.
-func checkMemory(cfg *config.Config, cgroup string) error {
+// the control group that the exporter runs in, has, or than a word of so many bits can
+// count.
+func checkMemory(cfg *config.Config, cgroup string, wordBits int) error {
 	has, of := memTotal(filepath.Join(cfg.PathProcfs, "meminfo")), "this machine"
 	if b, err := collectors.ReadFileSoon(cgroup); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && (has == 0 || n < has) {
 			has, of = n, "this control group"
 		}
+	}
+	if wordBits < 64 && (has == 0 || has > addresses32) {
+		has, of = addresses32, "a 32-bit process"
 	}
 	if need := neededMemory(cfg); has > 0 && need > has {
 		return fmt.Errorf("--ring.max-bytes: %s is too much: with what else is needed that is %d MiB, and %s has %d MiB",
