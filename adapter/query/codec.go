@@ -72,11 +72,12 @@ func emptyOf(v parser.Value) parser.Value {
 func appendValue(dst []byte, v parser.Value) []byte {
 	switch v := v.(type) {
 	case promql.Matrix:
+		var texts timeTexts
 		for i := range v {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendSeries(dst, &v[i])
+			dst = texts.appendSeries(dst, &v[i])
 		}
 	case promql.Vector:
 		for i := range v {
@@ -91,15 +92,42 @@ func appendValue(dst []byte, v parser.Value) []byte {
 	return dst
 }
 
-func appendSeries(dst []byte, s *promql.Series) []byte {
+// timeTexts are the times of a matrix's first long series as they are written: the
+// others mostly have the same.
+type timeTexts struct {
+	points []promql.FPoint
+	ends   []int32 // in text, of the time of each point
+	text   []byte
+}
+
+func (x *timeTexts) appendSeries(dst []byte, s *promql.Series) []byte {
 	dst = appendLabels(append(dst, `{"metric":`...), s.Metric)
+	if len(s.Floats) > 0 {
+		dst = append(dst, `,"values":`...)
+	}
+	opening, first := byte('['), x.points == nil && len(s.Floats) > 1
 	for i, p := range s.Floats {
-		if i == 0 {
-			dst = append(dst, `,"values":[`...)
-		} else {
-			dst = append(dst, ',')
+		dst = append(dst, opening, '[')
+		opening = ','
+		switch {
+		case first:
+			from := len(dst)
+			dst = appendSeconds(dst, p.T)
+			x.text = append(x.text, dst[from:]...)
+			x.ends = append(x.ends, int32(len(x.text)))
+		case i < len(x.ends) && x.points[i].T == p.T:
+			from := int32(0)
+			if i > 0 {
+				from = x.ends[i-1]
+			}
+			dst = append(dst, x.text[from:x.ends[i]]...)
+		default:
+			dst = appendSeconds(dst, p.T)
 		}
-		dst = appendPoint(dst, p.T, p.F)
+		dst = append(appendNumber(append(dst, `,"`...), p.F), `"]`...)
+	}
+	if first {
+		x.points = s.Floats
 	}
 	if len(s.Floats) > 0 {
 		dst = append(dst, ']')

@@ -26,6 +26,12 @@ func (it *listIterator) kind() chunkenc.ValueType {
 
 func (it *listIterator) Seek(t int64) chunkenc.ValueType {
 	it.i = max(it.i, 0)
+	for range 4 { // mostly it is near
+		if it.i >= len(it.list) || it.list[it.i].t >= t {
+			return it.kind()
+		}
+		it.i++
+	}
 	rest := it.list[min(it.i, len(it.list)):]
 	it.i += sort.Search(len(rest), func(k int) bool { return rest[k].t >= t })
 	return it.kind()

@@ -56,6 +56,17 @@ func (g grid) after(t int64) int64 {
 	return min((t-g.first)/g.step+1, g.n())
 }
 
+// next is after(t), given that it is k or more.
+func (g grid) next(k, t int64) int64 {
+	for range 4 {
+		if k >= g.n() || g.at(k) > t {
+			return k
+		}
+		k++
+	}
+	return max(k, g.after(t))
+}
+
 // refuseReserved returns an error where expr uses the reserved label.
 func refuseReserved(expr parser.Expr) error {
 	var err error

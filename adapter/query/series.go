@@ -60,6 +60,9 @@ func (s *plannedSeries) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 			parts = append(parts, s.bucketIterator(cols, st, i))
 		}
 	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
 	return newConcat(parts)
 }
 
@@ -138,17 +141,21 @@ func (q *Queryable) readColumn(s storage.Series, st stretch, res int64) ([]sampl
 // for the evaluation times within its window, and for those that follow within the
 // look-back unless the series ended.
 func instants(points []sample, s *selector, st stretch, res int64) []sample {
-	out := make([]sample, 0, len(points)+8+int(min(s.grid.n(), maxRoom)))
-	for _, p := range points {
+	out := make([]sample, 0, 8+int(min(s.grid.n(), maxRoom)))
+	k := int64(0)
+	for i, p := range points {
 		if value.IsStaleNaN(p.v) {
 			out = endAt(out, min(p.t, st.to-1), p.v)
 			continue
 		}
 		last := p.t + res - 1
-		for k := s.grid.after(p.t); k < s.grid.n() && s.grid.at(k) < last; k++ {
+		for k = s.grid.next(k, p.t); k < s.grid.n() && s.grid.at(k) < last; k++ {
 			out = append(out, sample{s.grid.at(k), p.v})
 		}
-		out = append(out, sample{last, p.v})
+		// Only the last bucket before a gap is looked back at from later.
+		if i+1 == len(points) || points[i+1].t != last+1 || k < s.grid.n() && s.grid.at(k) == last {
+			out = append(out, sample{last, p.v})
+		}
 	}
 	return out
 }

@@ -18,15 +18,21 @@ import (
 // fold sees the sample or this sees the watermark.
 type lateAppender struct {
 	storage.ExemplarAppenderV2
-	late     *lateness
+	late     *lateness // nil: nobody wants to know
 	torn     *torn
+	hist     *histMark
 	from, to int64   // of the window noted last
 	windows  []int64 // noted, in no order
 }
 
 func (a *lateAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	if h != nil || fh != nil {
+		if err := a.hist.note(); err != nil {
+			return 0, err
+		}
+	}
 	ref, err := a.ExemplarAppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
-	if t < a.from || t >= a.to {
+	if a.late != nil && (t < a.from || t >= a.to) {
 		a.note(t)
 	}
 	return ref, err
@@ -53,6 +59,9 @@ func (a *lateAppender) Commit() error {
 	if a.torn.failed() > before {
 		a.torn.tear(errLateLog)
 		return fmt.Errorf("%w: %w", ErrTorn, errLateLog)
+	}
+	if a.late == nil {
+		return nil
 	}
 	w := a.late.watermark()
 	late := slices.DeleteFunc(a.windows, func(from int64) bool { return from+a.late.res > w })

@@ -53,6 +53,7 @@ type Raw struct {
 	late       atomic.Pointer[lateness]
 	readyDB    atomic.Pointer[tsdb.DB]
 	torn       torn
+	hist       histMark
 	window     int64 // of out-of-order samples, in ms
 }
 
@@ -103,6 +104,9 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	db, err := tsdb.Open(dir, quieter(o.Logger), logWatch{reg, &r.torn}, opts, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
+	}
+	if err := r.hist.open(dir, db.Blocks()); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	r.db = db
 	r.readyDB.Store(db)
@@ -161,9 +165,8 @@ func (r *Raw) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return tornAppender{r.Cause()}
 	}
 	app := r.db.AppenderV2(ctx)
-	l := r.late.Load()
-	if e, ok := app.(storage.ExemplarAppenderV2); ok && l != nil {
-		return &lateAppender{ExemplarAppenderV2: e, late: l, torn: &r.torn}
+	if e, ok := app.(storage.ExemplarAppenderV2); ok {
+		return &lateAppender{ExemplarAppenderV2: e, late: r.late.Load(), torn: &r.torn, hist: &r.hist}
 	}
 	return app
 }
