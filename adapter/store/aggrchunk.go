@@ -233,6 +233,11 @@ type decoder struct {
 	it                   chunkenc.Iterator
 	times, firsts, lasts []int64
 	totals               []float64
+	values               []float64
+	ends                 []int64
+	ended                []int
+	chunk2               chunkenc.XORChunk // a second column at the same time
+	it2                  chunkenc.Iterator
 }
 
 // decode appends the chunk's buckets to dst, the wanted columns filled in. The

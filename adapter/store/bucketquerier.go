@@ -262,9 +262,15 @@ func (s *bucketSeries) samples(si *sampleIterator) (_ samples, err error) {
 	out := samples{si.room.ts[:0], si.room.vs[:0]}
 	defer func() { si.room = out }()
 	for _, c := range s.chks {
+		quick, err := si.dec.quickValues(&out, c, &sm, s.q.windowFrom(), s.q.windowTo())
+		if quick {
+			continue
+		}
+		if err != nil {
+			return s.damaged(c, err)
+		}
 		if si.bs, err = decodeMeta(&si.dec, c.cr, c.meta, si.bs[:0], o.Resolution, sm.columns()); err != nil {
-			s.q.b.suspect(c.blk)
-			return samples{}, fmt.Errorf("block %s of tier %s: %w", c.blk.Meta().ULID, s.q.b.Name(), err)
+			return s.damaged(c, err)
 		}
 		bs := between(si.bs, s.q.windowFrom(), s.q.windowTo())
 		for i := range bs {
@@ -280,6 +286,12 @@ func (s *bucketSeries) samples(si *sampleIterator) (_ samples, err error) {
 	clipped := out
 	clipped.clip(s.q.mint, s.q.maxt)
 	return clipped, nil
+}
+
+// damaged notes that a chunk could not be read.
+func (s *bucketSeries) damaged(c blockChunk, err error) (samples, error) {
+	s.q.b.suspect(c.blk)
+	return samples{}, fmt.Errorf("block %s of tier %s: %w", c.blk.Meta().ULID, s.q.b.Name(), err)
 }
 
 // bucketSet implements storage.SeriesSet.

@@ -184,6 +184,23 @@ func cutFloats(b []byte, n int, scratch []int64) (c floatColumn, rest []byte, er
 	return c, b[k+int(l):], nil
 }
 
+// skipFloats returns what follows a column of n values.
+func skipFloats(b []byte, n int) ([]byte, error) {
+	if len(b) == 0 || b[0] > formDecimal+maxPlaces {
+		return nil, errFloats
+	}
+	form := int(b[0])
+	b = b[1:]
+	if form >= formDecimal {
+		return skipInts(b, n)
+	}
+	l, k := binary.Uvarint(b)
+	if k < 1 || l > uint64(len(b)-k) || l < 2 {
+		return nil, errFloats
+	}
+	return b[k+int(l):], nil
+}
+
 // next is the next value; base is what appendFloats' base gave for it.
 func (c *floatColumn) next(base float64) (float64, error) {
 	if c.it != nil {

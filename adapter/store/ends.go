@@ -99,37 +99,49 @@ func (d *decoder) decodeEnds(bs []fold.Bucket, b, counter []byte, flags byte, re
 
 // decodeLast sets the values of the last samples, and nothing else.
 func (d *decoder) decodeLast(bs []fold.Bucket, b, counter []byte, flags byte) (err error) {
-	n := len(bs)
-	if b, err = skipInts(b, n); err != nil {
+	if d.values, err = d.lastValues(d.values[:0], len(bs), b, counter, flags); err != nil {
 		return err
 	}
-	if flags&extNoCounter != 0 {
-		return d.decodeLasts(bs, b)
-	}
-	if b, err = skipInts(b, n); err != nil {
-		return err
-	}
-	firsts, b, err := cutFloats(b, n, d.firsts)
-	if err != nil {
-		return err
-	}
-	d.firsts = firsts.ints
-	lasts, _, err := cutFloats(b, n, d.lasts)
-	if err != nil {
-		return err
-	}
-	d.lasts = lasts.ints
-	if err := d.decodeTotals(counter, n); err != nil {
-		return err
-	}
-	prev := 0.0
-	for i := range bs {
-		if bs[i].Last, err = lasts.next(guessLast(d.totals, i, prev)); err != nil {
-			return err
-		}
-		prev = bs[i].Last
+	for i, v := range d.values {
+		bs[i].Last = v
 	}
 	return nil
+}
+
+// lastValues appends the values of the last samples of n buckets to dst.
+func (d *decoder) lastValues(dst []float64, n int, b, counter []byte, flags byte) (_ []float64, err error) {
+	if b, err = skipInts(b, n); err != nil {
+		return dst, err
+	}
+	gauge := flags&extNoCounter != 0
+	if !gauge {
+		if b, err = skipInts(b, n); err != nil {
+			return dst, err
+		}
+		if b, err = skipFloats(b, n); err != nil {
+			return dst, err
+		}
+		if err := d.decodeTotals(counter, n); err != nil {
+			return dst, err
+		}
+	}
+	lasts, _, err := cutFloats(b, n, d.lasts)
+	if err != nil {
+		return dst, err
+	}
+	d.lasts = lasts.ints
+	prev := 0.0
+	for i := range n {
+		base := prev
+		if !gauge {
+			base = guessLast(d.totals, i, prev)
+		}
+		if prev, err = lasts.next(base); err != nil {
+			return dst, err
+		}
+		dst = append(dst, prev)
+	}
+	return dst, nil
 }
 
 // decodeLasts sets the last samples of a gauge.
@@ -224,41 +236,61 @@ func appendFloat(dst []byte, v float64) []byte {
 
 var errSpecial = fmt.Errorf("%w: list of special buckets", errAggr)
 
+// special is what the list of special buckets says of one.
+type special struct {
+	flags          byte
+	resets         uint32
+	corr, min, max float64
+}
+
 // decodeSpecial sets what is special about buckets and returns what follows.
 func decodeSpecial(bs []fold.Bucket, b []byte) (rest []byte, err error) {
+	return eachSpecial(len(bs), b, func(at int, s special) {
+		bs[at].Ended = s.flags&flagEnded != 0
+		if s.flags&flagResets != 0 {
+			bs[at].Resets, bs[at].Corr = s.resets, s.corr
+		}
+		if s.flags&flagMinMax != 0 {
+			bs[at].Min, bs[at].Max = s.min, s.max
+		}
+	})
+}
+
+// eachSpecial hands what is special about some of n buckets to yield, and returns what
+// follows.
+func eachSpecial(size int, b []byte, yield func(at int, s special)) (rest []byte, err error) {
 	n, k := binary.Uvarint(b)
-	if k < 1 || n > uint64(len(bs)) {
+	if k < 1 || n > uint64(size) {
 		return nil, errSpecial
 	}
 	b = b[k:]
 	var at uint64
 	for range n {
 		gap, k := binary.Uvarint(b)
-		if k < 1 || gap >= uint64(len(bs)) || len(b) == k {
+		if k < 1 || gap >= uint64(size) || len(b) == k {
 			return nil, errSpecial
 		}
-		if at += gap; at >= uint64(len(bs)) {
+		if at += gap; at >= uint64(size) {
 			return nil, errSpecial
 		}
-		f := b[k]
+		s := special{flags: b[k]}
 		b = b[k+1:]
-		bs[at].Ended = f&flagEnded != 0
-		if f&flagResets != 0 {
+		if s.flags&flagResets != 0 {
 			resets, k := binary.Uvarint(b)
 			if k < 1 || resets > math.MaxUint32 || len(b) < k+8 {
 				return nil, errSpecial
 			}
-			bs[at].Resets = uint32(resets)
-			bs[at].Corr = cutFloat(b[k:])
+			s.resets, s.corr = uint32(resets), cutFloat(b[k:])
 			b = b[k+8:]
 		}
-		if f&flagMinMax != 0 {
+		if s.flags&flagMinMax != 0 {
 			if len(b) < 16 {
 				return nil, errSpecial
 			}
-			bs[at].Min, bs[at].Max = cutFloat(b), cutFloat(b[8:])
+			s.min, s.max = cutFloat(b), cutFloat(b[8:])
 			b = b[16:]
 		}
+		yield(int(at), s)
 	}
 	return b, nil
 }

@@ -36,7 +36,7 @@ const (
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // seed is TEST_SEED or the time, printed when a test fails.
-func seed(t *testing.T) *rand.Rand {
+func seed(t testing.TB) *rand.Rand {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())
 	if e := os.Getenv("TEST_SEED"); e != "" {
