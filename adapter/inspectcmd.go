@@ -54,7 +54,7 @@ func openTiers(dir string) (tiers []*store.Buckets, closeAll func() error, err e
 		}
 		return errors.Join(errs...)
 	}
-	fine, coarse := shapes()
+	fine, coarse := shapes(0, 0)
 	for _, t := range []struct {
 		name string
 		o    store.BucketsOptions

@@ -49,7 +49,7 @@ func (c *seedCmd) run(ctx context.Context, out, errout io.Writer) error {
 		}
 	}
 	start := time.Now()
-	fine, coarse := shapes()
+	fine, coarse := shapes(0, 0)
 	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	fine.Logger, coarse.Logger = logger, logger
 	res, err := seed.Run(ctx, seed.Config{

@@ -45,10 +45,23 @@ const (
 	coarseMerged = 5 * coarseBlock
 )
 
-// shapes are the two tiers' shapes.
-func shapes() (fine, coarse store.BucketsOptions) {
-	return store.BucketsOptions{Resolution: fineWindow, BlockRange: fineBlock, MergeRange: fineMerged},
-		store.BucketsOptions{Resolution: coarseWindow, BlockRange: coarseBlock, MergeRange: coarseMerged}
+// shapes are the two tiers' shapes, where they are kept so long; 0 is for ever.
+func shapes(keepFine, keepCoarse time.Duration) (fine, coarse store.BucketsOptions) {
+	return store.BucketsOptions{Resolution: fineWindow, BlockRange: fineBlock, MergeRange: fineMerged, LargeRange: large(fineMerged, keepFine)},
+		store.BucketsOptions{Resolution: coarseWindow, BlockRange: coarseBlock, MergeRange: coarseMerged, LargeRange: large(coarseMerged, keepCoarse)}
+}
+
+// large is the range of a tier's largest blocks: six merged ones, or as many as make a
+// tenth of what is kept, for a block goes as a whole.
+func large(merged int64, keep time.Duration) int64 {
+	n := int64(6)
+	if keep > 0 {
+		n = min(n, keep.Milliseconds()/10/merged)
+	}
+	if n < 2 {
+		return 0
+	}
+	return n * merged
 }
 
 // serve runs the adapter until a signal, an error or the end of ctx.
@@ -180,7 +193,7 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		a.raw.Refuse(store.ErrNoRoom)
 	}
 	counter := func(metric string) bool { return a.receive.IsCounter(metric) }
-	fine, coarse := shapes()
+	fine, coarse := shapes(time.Duration(cfg.Retention5m), time.Duration(cfg.Retention1h))
 	for _, t := range []struct {
 		name string
 		o    store.BucketsOptions

@@ -28,6 +28,10 @@ type BucketsOptions struct {
 	// that one new block covers, MergeRange that of a merged one (0: none is); all
 	// in milliseconds, each a multiple of the one before.
 	Resolution, BlockRange, MergeRange int64
+	// LargeRange is what one block covers that merged blocks are merged into again, a
+	// multiple of MergeRange; 0: none are. A block goes as a whole, so it should be
+	// small beside how long the tier is kept.
+	LargeRange int64
 	// Counter says whether a metric is a counter: a bare selector on one means a
 	// bucket's last value, not its average.
 	Counter func(metric string) bool

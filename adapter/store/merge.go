@@ -14,23 +14,30 @@ import (
 )
 
 // Merge merges the blocks of the oldest aligned merge range that ends at or before
-// limit into one, from the first of them to the end of the range, and says whether there was one to merge. It reads and writes
-// one range at a time, so a caller may pause between two.
+// limit into one, from the first of them to the end of the range, or where there is none
+// those of the oldest large range, and says whether there was one to merge. It reads and
+// writes one range at a time, so a caller may pause between two.
 func (b *Buckets) Merge(limit int64) (merged bool, err error) {
-	group := b.mergeable(limit)
-	if group == nil {
-		return false, nil
+	for _, size := range [...]int64{b.o.MergeRange, b.o.LargeRange} {
+		if group := b.mergeable(limit, size); group != nil {
+			return true, b.mergeGroup(group, size)
+		}
 	}
+	return false, nil
+}
+
+// mergeGroup merges blocks that lie in one aligned range of size.
+func (b *Buckets) mergeGroup(group []*tsdb.Block, size int64) error {
 	set := map[string]struct{}{}
 	for _, blk := range group {
 		if err := addSymbols(set, blk); err != nil {
-			return false, fmt.Errorf("read block %s: %w", blk.Meta().ULID, err)
+			return fmt.Errorf("read block %s: %w", blk.Meta().ULID, err)
 		}
 	}
 	// Not from the start of the merge range on: what is older may have been dropped,
 	// and a block must not claim time that it has no buckets of.
 	from := group[0].MinTime()
-	to := fold.Window(from, b.o.MergeRange) + b.o.MergeRange
+	to := fold.Window(from, size) + size
 	feed := func(yield func(labels.Labels, []fold.Bucket) error) error {
 		return b.joinBlocks(group, yield)
 	}
@@ -39,7 +46,7 @@ func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 		for _, blk := range group {
 			b.suspect(blk)
 		}
-		return false, fmt.Errorf("merge %d blocks of tier %s: %w", len(group), b.Name(), err)
+		return fmt.Errorf("merge %d blocks of tier %s: %w", len(group), b.Name(), err)
 	}
 	b.mu.Lock()
 	b.blocks = slices.DeleteFunc(b.blocks, func(x *tsdb.Block) bool { return slices.Contains(group, x) })
@@ -48,13 +55,12 @@ func (b *Buckets) Merge(limit int64) (merged bool, err error) {
 	for _, old := range group {
 		b.remove(old)
 	}
-	return true, nil
+	return nil
 }
 
-// mergeable is the oldest group of two or more blocks in one merge range that are
-// not merged yet.
-func (b *Buckets) mergeable(limit int64) []*tsdb.Block {
-	size := b.o.MergeRange
+// mergeable is the oldest group of two or more blocks in one aligned range of size that
+// are not merged yet.
+func (b *Buckets) mergeable(limit, size int64) []*tsdb.Block {
 	if size <= b.o.BlockRange {
 		return nil
 	}
