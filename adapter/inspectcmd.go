@@ -171,9 +171,11 @@ func (c *verifyCmd) run(ctx context.Context, out, errout io.Writer) (err error) 
 // command is one of the verbs beside run.
 func (c *cli) command(ctx context.Context, name string, out, errout io.Writer) (known bool, err error) {
 	verbs := map[string]func() error{
-		"seed":    func() error { return c.Seed.run(ctx, out, errout) },
-		"inspect": func() error { return c.Inspect.run(ctx, out) },
-		"verify":  func() error { return c.Verify.run(ctx, out, errout) },
+		"seed":            func() error { return c.Seed.run(ctx, out, errout) },
+		"inspect":         func() error { return c.Inspect.run(ctx, out) },
+		"snapshot":        func() error { return c.Snapshot.run(ctx, out) },
+		"backfill <from>": func() error { return c.Backfill.run(ctx, out, errout) },
+		"verify":          func() error { return c.Verify.run(ctx, out, errout) },
 
 		"rules check <files>": func() error { return c.Rules.Check.run(ctx, out, errout) },
 	}

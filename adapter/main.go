@@ -25,12 +25,14 @@ var version = "dev"
 
 // cli is the command line.
 type cli struct {
-	Run     runCmd           `cmd:"" default:"withargs" help:"Run the adapter (the default)."`
-	Seed    seedCmd          `cmd:"" help:"Fill an empty data directory with a made-up fleet's history, for measurements and for trying things out."`
-	Inspect inspectCmd       `cmd:"" help:"Show the blocks of a data directory, or what series take by a label."`
-	Verify  verifyCmd        `cmd:"" help:"Read every block of a data directory and say which cannot be."`
-	Rules   rulesCmd         `cmd:"" help:"Questions about rule files."`
-	Version kong.VersionFlag `help:"Show the version and stop."`
+	Run      runCmd           `cmd:"" default:"withargs" help:"Run the adapter (the default)."`
+	Seed     seedCmd          `cmd:"" help:"Fill an empty data directory with a made-up fleet's history, for measurements and for trying things out."`
+	Inspect  inspectCmd       `cmd:"" help:"Show the blocks of a data directory, or what series take by a label."`
+	Verify   verifyCmd        `cmd:"" help:"Read every block of a data directory and say which cannot be."`
+	Rules    rulesCmd         `cmd:"" help:"Questions about rule files."`
+	Backfill backfillCmd      `cmd:"" help:"Fill in old samples from OpenMetrics or remote-write files or a Prometheus data directory."`
+	Snapshot snapshotCmd      `cmd:"" help:"Have a running adapter make a copy of its data directory, as hard links below it, and print where."`
+	Version  kong.VersionFlag `help:"Show the version and stop."`
 }
 
 type runCmd struct{ config.Config }

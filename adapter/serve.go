@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
 
+	"github.com/ticktier/ticktier/adapter/backfill"
 	"github.com/ticktier/ticktier/adapter/config"
 	"github.com/ticktier/ticktier/adapter/fleet"
 	"github.com/ticktier/ticktier/adapter/fold"
@@ -326,6 +327,10 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", api.Handler())
 	mux.Handle("POST /-/reload", a.ruler)
+	mux.HandleFunc("POST "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
+	mux.HandleFunc("PUT "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
+	mux.HandleFunc("POST "+backfill.Path, a.serveBackfill)
+	mux.HandleFunc("GET "+backfill.Path, a.serveHorizon)
 	mux.Handle("/federate", api.Handler())
 	mux.Handle("/api/v1/write", a.receive)
 	mux.Handle("/api/v1/devices", a.fleet.Handler())

@@ -51,6 +51,8 @@ var errLateLog = errors.New("a write to the log of late samples failed")
 // Commit commits, then marks. Where marking fails the samples are stored, but the
 // sender is told otherwise and sends them again, which marks them again.
 func (a *lateAppender) Commit() error {
+	a.torn.commits.RLock()
+	defer a.torn.commits.RUnlock()
 	before := a.torn.failed()
 	if err := a.ExemplarAppenderV2.Commit(); err != nil {
 		a.torn.tear(err)

@@ -26,6 +26,8 @@ type torn struct {
 	ch   chan struct{} // closed when torn
 	mu   sync.Mutex
 	err  error
+	// commits is held for reading by a commit, and by who needs that none is under way.
+	commits sync.RWMutex
 
 	// The TSDB returns an error of its write-ahead log, but only counts those of its
 	// log of late samples.

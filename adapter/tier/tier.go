@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +58,7 @@ type Config struct {
 // Driver folds. Run drives it; nothing else may write to the tiers.
 type Driver struct {
 	Config
+	cycle   sync.Mutex // held while blocks may come or go
 	journal *journal
 	folder  *fold.Folder // of Fine's resolution, reused
 	merger  *fold.Folder // of Coarse's
@@ -152,6 +154,8 @@ type span struct{ from, to int64 }
 // Cycle folds what is closed and what is late, has blocks cut, and applies
 // retention. A cycle that fails leaves everything to the next.
 func (d *Driver) Cycle(ctx context.Context) error {
+	d.cycle.Lock()
+	defer d.cycle.Unlock()
 	start := time.Now()
 	defer func() { d.m.seconds.Observe(time.Since(start).Seconds()) }()
 	if d.Raw.MaxTime() == math.MinInt64 || d.Hold != nil && d.Hold() {
