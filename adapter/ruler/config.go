@@ -22,7 +22,13 @@ import (
 type Store interface {
 	storage.AppendableV2
 	storage.Queryable
+	// FillAppender is an appender whose samples replace those of the same series and
+	// time; of two runs the greater one's stay.
+	FillAppender(ctx context.Context, run uint64) storage.AppenderV2
 }
+
+// Span is a stretch of time.
+type Span struct{ From, To time.Time }
 
 // Config is what a Ruler needs. Zero durations mean the defaults.
 type Config struct {
@@ -40,6 +46,24 @@ type Config struct {
 	// QueryOffset is how far behind its time a group that names none looks: samples that
 	// are pushed are on their way for that long. 0 is none.
 	QueryOffset time.Duration
+	// Lag is how late pushed samples are; the offset follows it up to MaxQueryOffset. Nil
+	// keeps the offset as it is.
+	Lag            func() time.Duration
+	MaxQueryOffset time.Duration
+	// FillWindow is how far back recording rules are evaluated again where samples came
+	// late, or nothing was evaluated; 0 is not. FillDelay is how long nothing more must
+	// have come late before; 30 s.
+	FillWindow time.Duration
+	FillDelay  time.Duration
+	// Lookback is how old the newest sample of a series may be for the engine; 5 min.
+	Lookback time.Duration
+	// Down is when nothing was evaluated before this start.
+	Down Span
+	// Silent tells whether a device has been silent for long: an alert with its instance
+	// label does not end meanwhile. HeldFile is where such alerts outlast a restart. Nil
+	// and "" are allowed.
+	Silent   func(instance string) bool
+	HeldFile string
 	// OutageTolerance is how long ago an alert's state may have been written to be taken
 	// up again at a start; 1 h.
 	OutageTolerance time.Duration
@@ -78,6 +102,8 @@ const (
 	defaultForGracePeriod = time.Minute
 	defaultResendDelay    = time.Minute
 	defaultStopTimeout    = 5 * time.Second
+	defaultFillDelay      = 30 * time.Second
+	defaultLookback       = 5 * time.Minute
 )
 
 // validate checks c and fills in the defaults.
@@ -111,6 +137,8 @@ func (c *Config) validate() error {
 		{&c.ForGracePeriod, defaultForGracePeriod},
 		{&c.ResendDelay, defaultResendDelay},
 		{&c.StopTimeout, defaultStopTimeout},
+		{&c.FillDelay, defaultFillDelay},
+		{&c.Lookback, defaultLookback},
 	} {
 		if *d.d <= 0 {
 			*d.d = d.def

@@ -93,8 +93,9 @@ func (b *cancelBody) Close() error {
 // sender is what notify needs of the notifier.
 type sender interface{ Send(...*notifier.Alert) }
 
-// notify hands alerts on. Each links to a query of its own expression.
-func notify(to sender, external *url.URL) rules.NotifyFunc {
+// notify hands alerts on. Each links to a query of its own expression. One that ends
+// because its device is silent goes on.
+func notify(to sender, external *url.URL, h *held) rules.NotifyFunc {
 	return func(_ context.Context, expr string, alerts ...*rules.Alert) {
 		link := external.JoinPath("api/v1/query")
 		link.RawQuery = url.Values{"query": {expr}}.Encode()
@@ -104,6 +105,7 @@ func notify(to sender, external *url.URL) rules.NotifyFunc {
 			if !a.ResolvedAt.IsZero() {
 				n.EndsAt = a.ResolvedAt
 			}
+			h.hold(n, !a.ResolvedAt.IsZero(), time.Now())
 			out = append(out, n)
 		}
 		if len(out) > 0 {

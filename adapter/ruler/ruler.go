@@ -26,6 +26,16 @@ type Ruler struct {
 	abort    context.CancelFunc // cuts off what is under way
 	metrics  *metrics
 
+	query  rules.QueryFunc
+	follow follower
+	late   late
+	held   held
+	jobs   chan *job // evaluations that clients asked for
+
+	jobsMu sync.Mutex
+	jobID  int    // guarded by jobsMu
+	known  []*job // guarded by jobsMu
+
 	mu      sync.Mutex
 	loader  *loader // its set is guarded by mu
 	stopped bool    // guarded by mu
@@ -37,7 +47,12 @@ func New(c Config) (*Ruler, error) {
 		return nil, err
 	}
 	abort, cancel := context.WithCancel(context.Background())
-	r := &Ruler{cfg: c, abort: cancel, metrics: newMetrics(c.Registerer), loader: &loader{parser: parser.NewParser(parser.Options{})}}
+	r := &Ruler{cfg: c, abort: cancel, loader: &loader{parser: parser.NewParser(parser.Options{})}}
+	r.query, r.jobs = rules.EngineQueryFunc(c.Engine, c.Queryable), make(chan *job, maxWaiting)
+	r.follow = follower{least: r.cfg.QueryOffset, most: r.cfg.MaxQueryOffset, lag: r.cfg.Lag}
+	r.held = held{silent: r.cfg.Silent, resend: r.cfg.ResendDelay, path: r.cfg.HeldFile, logger: r.cfg.Logger}
+	r.held.load()
+	r.metrics = newMetrics(c.Registerer, r)
 	var err error
 	if r.notifier, r.targets, err = newNotifier(&r.cfg, abort); err != nil {
 		cancel()
@@ -46,8 +61,8 @@ func New(c Config) (*Ruler, error) {
 	r.manager = rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme:   model.UTF8Validation,
 		ExternalURL:            c.ExternalURL,
-		QueryFunc:              rules.EngineQueryFunc(c.Engine, c.Queryable),
-		NotifyFunc:             notify(r.notifier, r.cfg.ExternalURL),
+		QueryFunc:              r.query,
+		NotifyFunc:             notify(r.notifier, r.cfg.ExternalURL, &r.held),
 		Context:                abort,
 		AppendableV2:           c.Store,
 		Queryable:              c.Store,
@@ -57,7 +72,7 @@ func New(c Config) (*Ruler, error) {
 		ForGracePeriod:         r.cfg.ForGracePeriod,
 		ResendDelay:            r.cfg.ResendDelay,
 		GroupLoader:            r.loader,
-		DefaultRuleQueryOffset: func() time.Duration { return r.cfg.QueryOffset },
+		DefaultRuleQueryOffset: r.offset,
 		Parser:                 r.loader.parser,
 	})
 	return r, nil
@@ -82,6 +97,8 @@ func (r *Ruler) Run(ctx context.Context) error {
 	r.metrics.loaded(err)
 	r.mu.Unlock()
 	wg.Go(r.manager.Run)
+	wg.Go(func() { r.fill(ctx) })
+	wg.Go(func() { r.held.run(ctx, r.notifier) })
 
 	<-ctx.Done()
 	cut := time.AfterFunc(r.cfg.StopTimeout, r.abort)
@@ -94,6 +111,9 @@ func (r *Ruler) Run(ctx context.Context) error {
 	wg.Wait()
 	return nil
 }
+
+// offset is how far behind its time a group looks that says nothing itself.
+func (r *Ruler) offset() time.Duration { return r.follow.offset(time.Now()) }
 
 // errStopped answers a reload that comes after the stop.
 var errStopped = errors.New("the ruler is stopping")
@@ -163,18 +183,32 @@ func (r *Ruler) Alertmanagers() []*url.URL { return r.notifier.Alertmanagers() }
 func (r *Ruler) DroppedAlertmanagers() []*url.URL { return r.notifier.DroppedAlertmanagers() }
 
 type metrics struct {
-	good, at prometheus.Gauge
+	good, at                        prometheus.Gauge
+	filled, fillSlots, fillFailures prometheus.Counter
+	fillPending                     prometheus.Gauge
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, r *Ruler) *metrics {
 	m := &metrics{
 		good: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ticktier_adapter_rules_load_successful",
 			Help: "Whether every rule file was good when they were read last."}),
 		at: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ticktier_adapter_rules_load_success_timestamp_seconds",
 			Help: "When every rule file was good last."}),
 	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "ticktier_adapter_rules_" + name, Help: help})
+	}
+	m.filled = counter("filled_samples_total", "Results of recording rules that were stored or changed after their time, because samples came late.")
+	m.fillSlots = counter("fill_evaluations_total", "Evaluations of groups after their time, because samples came late or nothing was evaluated.")
+	m.fillFailures = counter("fill_failures_total", "Evaluations after their time that failed.")
+	m.fillPending = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ticktier_adapter_rules_fill_pending_evaluations",
+		Help: "Evaluations after their time that are still to be made."})
 	if reg != nil {
-		reg.MustRegister(m.good, m.at)
+		reg.MustRegister(m.good, m.at, m.filled, m.fillSlots, m.fillFailures, m.fillPending,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ticktier_adapter_rules_query_offset_seconds",
+				Help: "How far behind its time a group looks that says nothing itself."}, func() float64 { return r.offset().Seconds() }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ticktier_adapter_rules_held_alerts",
+				Help: "Alerts that are told as firing because their device is silent."}, func() float64 { return float64(r.held.len()) }))
 	}
 	return m
 }

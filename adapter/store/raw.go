@@ -54,6 +54,7 @@ type Raw struct {
 	readyDB    atomic.Pointer[tsdb.DB]
 	torn       torn
 	hist       histMark
+	fills      fills
 	window     int64 // of out-of-order samples, in ms
 }
 
@@ -110,6 +111,9 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	}
 	r.db = db
 	r.readyDB.Store(db)
+	if err := r.loadFills(context.Background()); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return r, nil
 }
 
@@ -172,11 +176,21 @@ func (r *Raw) AppenderV2(ctx context.Context) storage.AppenderV2 {
 }
 
 // Querier implements storage.Queryable.
-func (r *Raw) Querier(mint, maxt int64) (storage.Querier, error) { return r.db.Querier(mint, maxt) }
+func (r *Raw) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := r.db.Querier(mint, maxt)
+	if err != nil || !r.fills.has() {
+		return q, err
+	}
+	return filledQuerier{q, &r.fills}, nil
+}
 
 // ChunkQuerier implements storage.ChunkQueryable.
 func (r *Raw) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
-	return r.db.ChunkQuerier(mint, maxt)
+	q, err := r.db.ChunkQuerier(mint, maxt)
+	if err != nil || !r.fills.has() {
+		return q, err
+	}
+	return &filledChunkQuerier{ChunkQuerier: q, fills: &r.fills, samples: func() (storage.Querier, error) { return r.Querier(mint, maxt) }}, nil
 }
 
 // ExemplarQuerier implements storage.ExemplarQueryable.
