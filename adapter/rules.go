@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -27,7 +28,7 @@ const ruleQueries = 4
 
 // newRuler makes the ruler that evaluates over api's tiers and stores in raw. The
 // configuration was found valid before.
-func newRuler(cfg *config.Config, addr net.Addr, api *query.API, raw *store.Raw, logger *slog.Logger, reg prometheus.Registerer) (*ruler.Ruler, error) {
+func newRuler(cfg *config.Config, addr net.Addr, api *query.API, a *adapter, logger *slog.Logger, reg prometheus.Registerer) (*ruler.Ruler, error) {
 	alertmanagers, err := cfg.Alertmanagers()
 	if err != nil {
 		return nil, err
@@ -45,8 +46,11 @@ func newRuler(cfg *config.Config, addr net.Addr, api *query.API, raw *store.Raw,
 		return nil, err
 	}
 	return ruler.New(ruler.Config{
-		Engine: api.NewEngine(ruleQueries), Queryable: api.Queryable(), Store: raw, Files: cfg.RuleFiles,
+		Engine: api.NewEngine(ruleQueries), Queryable: api.Queryable(), Store: a.raw, Files: cfg.RuleFiles,
 		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
+		Lag: a.fleet.Lag, MaxQueryOffset: time.Duration(cfg.RulesMaxOffset), Lookback: time.Duration(cfg.QueryLookback),
+		FillWindow: time.Duration(cfg.RulesFillWindow), FillDelay: time.Duration(cfg.RulesFillDelay), Down: ruler.Span(a.fleet.Down()),
+		Silent: a.fleet.Silent, HeldFile: filepath.Join(cfg.DataDir, "alerts-held.json"),
 		OutageTolerance: time.Duration(cfg.RulesOutage), ForGracePeriod: time.Duration(cfg.RulesGrace), ResendDelay: time.Duration(cfg.RulesResend),
 		Alertmanagers: alertmanagers, HTTPClient: client, ExternalLabels: labels.FromMap(external), ExternalURL: link,
 		StopTimeout: time.Duration(cfg.ShutdownTimeout), Logger: logger.With("part", "rules"), Registerer: reg,

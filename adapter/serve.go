@@ -211,7 +211,12 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 	}); err != nil {
 		return a, err
 	}
-	pushed := func(p receive.Push) { a.fleet.Pushed(fleet.Push(p)) }
+	pushed := func(p receive.Push) {
+		a.fleet.Pushed(fleet.Push(p))
+		if a.ruler != nil {
+			a.ruler.Late(p.Oldest, p.Newest)
+		}
+	}
 	a.receive = receive.New(receive.Config{
 		Store: a.raw, Gate: gate{a.fleet}, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
 		MaxBehind: behind(cfg),
@@ -321,7 +326,7 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	if a.ruler, err = newRuler(cfg, addr, api, a.raw, logger, reg); err != nil {
+	if a.ruler, err = newRuler(cfg, addr, api, a, logger, reg); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
@@ -331,6 +336,7 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	mux.HandleFunc("PUT "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
 	mux.HandleFunc("POST "+backfill.Path, a.serveBackfill)
 	mux.HandleFunc("GET "+backfill.Path, a.serveHorizon)
+	mux.HandleFunc("/api/v1/rules/backfill", a.ruler.ServeBackfill)
 	mux.Handle("/federate", api.Handler())
 	mux.Handle("/api/v1/write", a.receive)
 	mux.Handle("/api/v1/devices", a.fleet.Handler())

@@ -18,6 +18,7 @@ func good(t *testing.T) Config {
 		Rules: Rules{
 			RulesInterval: Duration(15 * time.Second), RulesQueryOffset: Duration(15 * time.Second), RulesOutage: Duration(time.Hour),
 			RulesGrace: Duration(time.Minute), RulesResend: Duration(time.Minute),
+			RulesMaxOffset: Duration(2 * time.Minute), RulesFillWindow: Duration(24 * time.Hour), RulesFillDelay: Duration(30 * time.Second),
 		},
 	}
 }

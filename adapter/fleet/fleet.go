@@ -168,6 +168,33 @@ func (f *Fleet) Silent(instance string) bool {
 	return d != nil && !f.up(d, now)
 }
 
+// Down is when the adapter was down before it started, as far as it is known.
+func (f *Fleet) Down() Span {
+	if n := len(f.absences); n > 0 {
+		return f.absences[n-1]
+	}
+	return Span{}
+}
+
+// Lag is how late what is pushed comes: with nine of ten devices that are up, what they
+// pushed last was no older.
+func (f *Fleet) Lag() time.Duration {
+	now := f.cfg.Now()
+	f.mu.Lock()
+	lags := make([]float64, 0, len(f.devices))
+	for _, d := range f.devices {
+		if f.up(d, now) {
+			lags = append(lags, max(0, d.LagSeconds+d.IntervalSeconds))
+		}
+	}
+	f.mu.Unlock()
+	if len(lags) == 0 {
+		return 0
+	}
+	slices.Sort(lags)
+	return time.Duration(lags[(len(lags)*9+9)/10-1] * float64(time.Second))
+}
+
 // Names returns the devices' instance labels in order.
 func (f *Fleet) Names() []string {
 	var names []string

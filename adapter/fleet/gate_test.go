@@ -183,6 +183,26 @@ func TestSenderStates(t *testing.T) {
 	}
 }
 
+func TestLag(t *testing.T) {
+	f, c := testFleet(t)
+	if f.Lag() != 0 {
+		t.Errorf("without devices: %s", f.Lag())
+	}
+	f.Pushed(from("gone", c, time.Hour))
+	c.add(2 * time.Minute)
+	for i := range 20 {
+		p := from(fmt.Sprint("r", i), c, time.Duration(i)*time.Second)
+		p.Sender = "a; interval=5000"
+		f.Pushed(p)
+	}
+	if got := f.Lag(); got != 22*time.Second {
+		t.Errorf("lag %s, want 17 s and an interval", got)
+	}
+	if f.Down() != (Span{}) {
+		t.Errorf("down %v", f.Down())
+	}
+}
+
 func TestAvailability(t *testing.T) {
 	f, c := testFleet(t)
 	push := func() { f.Pushed(from("r1", c, 0)) }

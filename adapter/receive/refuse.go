@@ -21,6 +21,7 @@ const (
 	reasonTooManyLabels
 	reasonEmptyName
 	reasonDuplicateLabel
+	reasonReservedLabel
 	reasonLabelLength
 	reasonUTF8
 	reasonMetricName
@@ -40,7 +41,7 @@ const (
 
 func (r reason) label() string {
 	return [numReasons]string{
-		"none", "reference", "too_many_labels", "empty_label_name", "duplicate_label", "label_length",
+		"none", "reference", "too_many_labels", "empty_label_name", "duplicate_label", "reserved_label", "label_length",
 		"invalid_utf8", "metric_name", "no_samples", "timestamp", "future", "past", "out_of_order", "too_old",
 		"out_of_bounds", "duplicate_timestamp", "histogram", "exemplar", "metadata",
 	}[r]
@@ -56,6 +57,8 @@ func (r reason) text() string {
 		return "a label has an empty name"
 	case reasonDuplicateLabel:
 		return "a label name occurs twice"
+	case reasonReservedLabel:
+		return "the label __filled__ is the adapter's own"
 	case reasonLabelLength:
 		return fmt.Sprintf("labels are too long: names may have %d bytes, values %d, all of a series %d",
 			maxNameBytes, maxValueBytes, maxLabelSetBytes)

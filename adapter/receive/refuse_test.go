@@ -34,6 +34,7 @@ func TestPartial(t *testing.T) {
 		"empty metric name": {func(b *builder) { b.sample(0, 1, "__name__", "") }, reasonMetricName, 1},
 		"no labels":         {func(b *builder) { b.sample(0, 1) }, reasonMetricName, 1},
 		"empty label name":  {func(b *builder) { b.sample(0, 1, "", "x", "__name__", "m") }, reasonEmptyName, 1},
+		"reserved label":    {func(b *builder) { b.sample(0, 1, "__filled__", "f", "__name__", "m") }, reasonReservedLabel, 1},
 		"duplicate label":   {func(b *builder) { b.sample(0, 1, "__name__", "m", "a", "1", "a", "2") }, reasonDuplicateLabel, 1},
 		"duplicate, apart":  {func(b *builder) { b.sample(0, 1, "a", "1", "__name__", "m", "a", "1") }, reasonDuplicateLabel, 1},
 		"long value":        {func(b *builder) { b.sample(0, 1, "__name__", "m", "a", long) }, reasonLabelLength, 1},

@@ -116,6 +116,9 @@ func (v *resolver) build() labels.Labels {
 // view is b as a string without a copy: valid, and not to be kept, while b is.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// reservedLabel is store.FillLabel: it marks samples that replace others.
+const reservedLabel = "__filled__"
+
 // checkLabels judges sorted labels and returns the size of their names and values.
 func checkLabels(pairs []pair) (size int, why reason) {
 	for i, p := range pairs {
@@ -124,6 +127,8 @@ func checkLabels(pairs []pair) (size int, why reason) {
 			return 0, reasonEmptyName
 		case i > 0 && string(p.name) == string(pairs[i-1].name):
 			return 0, reasonDuplicateLabel
+		case string(p.name) == reservedLabel:
+			return 0, reasonReservedLabel
 		case len(p.name) > maxNameBytes, len(p.value) > maxValueBytes:
 			return 0, reasonLabelLength
 		case !utf8.Valid(p.name), !utf8.Valid(p.value):

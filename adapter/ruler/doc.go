@@ -6,6 +6,9 @@
 // Alertmanagers. How long an alert has been pending survives a restart, because it is
 // read back from those samples.
 //
+// Recording rules are evaluated again over times for which samples came late. An alert
+// whose device is silent goes on.
+//
 // It never lets a bad rule file stop anything: the last good set stays, and what is
 // wrong is said. It never answers queries.
 package ruler
