@@ -36,6 +36,7 @@ COUNT    ?= 6
 BENCHPKG ?= ./...
 BENCHFLAGS ?=
 QUERYBENCHFLAGS ?= $(BENCHFLAGS)
+WIREBENCHFLAGS ?= $(BENCHFLAGS)
 LOADFLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -95,7 +96,7 @@ golden: ## rewrite the golden files; review the diff by eye
 	done
 
 .PHONY: bench
-bench: build bench-tick bench-query ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT= BENCHFLAGS=)
+bench: build bench-tick bench-query bench-wire ## benchmarks, with what they ran on (BENCH= BENCHPKG= COUNT= BENCHFLAGS=)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCHPKG)
 
 .PHONY: bench-tick
@@ -107,6 +108,11 @@ bench-tick: build ## what a tick costs, beside the bare reads and node_exporter 
 bench-query: build peers ## what a chart costs, beside Prometheus and VictoriaMetrics (QUERYBENCHFLAGS=-quick)
 	@$(GO) build -o $(BIN)/ticktier-querybench ./e2e/querybench
 	@$(BIN)/ticktier-querybench -bin '$(BIN)' $(QUERYBENCHFLAGS)
+
+.PHONY: bench-wire
+bench-wire: build peers ## bytes and CPU a sample sent, beside Prometheus' agent and vmagent (WIREBENCHFLAGS=-quick)
+	@$(GO) build -o $(BIN)/ticktier-wirebench ./e2e/wirebench
+	@$(BIN)/ticktier-wirebench -bin '$(BIN)' $(WIREBENCHFLAGS)
 
 .PHONY: bench-compare
 bench-compare: ## benchmarks of a commit and of this tree, compared (REF= BENCH= BENCHPKG= COUNT=)

@@ -175,6 +175,14 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 // the backlog.
 func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 	l := &s.lanes
+	if e := l.earlier; e != nil && !e.reading {
+		if e.reading = e.earlier.Next(); e.reading {
+			s.countLost(e)
+		} else {
+			l.earlier = nil // they left nothing
+			s.report()
+		}
+	}
 	_, far := s.edgeFar()
 	if !far && (l.late || !s.backlog()) {
 		return true, nil
@@ -253,10 +261,6 @@ func (s *Sender) takesLate(ctx context.Context) (bool, error) {
 	newest := s.cfg.Wall(s.cfg.Now())
 	oldest := newest
 	if l := s.lanes.earlier; l != nil && l.reading {
-		oldest = l.earlier.Wall(l.earlier.Tick().Time)
-	} else if l != nil && l.earlier.Next() {
-		l.reading = true
-		s.countLost(l)
 		oldest = l.earlier.Wall(l.earlier.Tick().Time)
 	} else {
 		s.cfg.Behind.Seek(s.lanes.nowNext)

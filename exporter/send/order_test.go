@@ -196,3 +196,21 @@ func TestThinning(t *testing.T) {
 		t.Error("something is left out where nothing is to be")
 	}
 }
+
+// nothingEarlier is a spool without former sessions.
+type nothingEarlier struct{ Earlier }
+
+func (nothingEarlier) Next() bool { return false }
+
+// TestNothingEarlier: a spool that is empty is no backlog, and asks nobody anything.
+func TestNothingEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rc, s, l, _ := outageRun(t, false, func(c *Config) { c.Earlier = nothingEarlier{} })
+		if s.lanes.earlier != nil || l.count("takes no samples out of order") > 0 || l.count("the newest ticks go first") != 1 {
+			t.Errorf("log: %s", l)
+		}
+		if rc.requests[0].Header.Get(headerSeq) == "" || l.count("former sessions") > 0 {
+			t.Errorf("the first request is %v; log: %s", rc.requests[0].Header, l)
+		}
+	})
+}
