@@ -133,3 +133,6 @@ func (s *classSource) Close() error {
 	s.dir.close()
 	return nil
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *classRow) seriesless() bool { return r.ignored }

@@ -205,3 +205,6 @@ func firstOf(values ...string) string {
 	}
 	return ""
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *diskRow) seriesless() bool { return r.ignored }

@@ -242,3 +242,6 @@ func appendFields(dst, b []byte) []byte {
 	}
 	return dst
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *matrixRow) seriesless() bool { return r.ignored || !r.moved }

@@ -274,3 +274,6 @@ func (r *mountRow) stop() {
 	}
 	r.worker, r.busy, r.err = nil, false, nil
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *mountRow) seriesless() bool { return r.ignored }

@@ -206,3 +206,6 @@ func (s *netclass) Close() error {
 	s.dir.close()
 	return nil
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *netclassRow) seriesless() bool { return r.ignored }

@@ -144,3 +144,6 @@ func (r *netdevRow) clear(out *Out) {
 		out.Clear(int(slot))
 	}
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *netdevRow) seriesless() bool { return r.ignored }

@@ -165,3 +165,6 @@ func (s *qdisc) Close() error {
 	s.links.close()
 	return nil
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *qdiscRow) seriesless() bool { return r.ignored }

@@ -118,3 +118,6 @@ func (s *slabinfo) row(out *Out, line []byte) {
 		out.Set(int(r.slots[i]), int64(v[i]))
 	}
 }
+
+// seriesless tells that the row has no series to keep a place for.
+func (r *slabRow) seriesless() bool { return r.ignored }

@@ -14,7 +14,9 @@ const (
 // table finds the rows of a kernel file again by their key. Kernels print rows in
 // a steady order, so the row that followed last time is tried first and a map only
 // asked when it does not fit. A row keeps its place, and so its slots, for ever: one
-// that vanishes and returns is the same row.
+// that vanishes and returns is the same row. Only one without series, which a filter
+// leaves out or which never moved, is forgotten when it vanishes: on a machine with
+// containers interfaces come and go for ever.
 type table[R any] struct {
 	keys
 	rows []*entry[R]
@@ -28,9 +30,10 @@ type entry[R any] struct {
 // keys is what a table knows of its rows whatever they are made of: the compiler makes
 // a copy of what is generic for every kind of row, so that little is.
 type keys struct {
-	max   int // rows, over the life of the table
+	max   int // rows with series, over the life of the table
 	all   []*rowKey
 	index map[string]int32
+	free  []int32 // places of rows that were forgotten
 	order []int32 // rows in the order of the last read
 	pos   int     // rows of this read so far
 	live  int     // rows of the last read
@@ -69,8 +72,12 @@ func (t *table[R]) find(key []byte) (*R, rowState) {
 		return nil, state
 	case rowNew:
 		e := &entry[R]{}
-		t.rows = append(t.rows, e)
-		t.add(&e.rowKey, key)
+		if int(i) < len(t.rows) {
+			t.rows[i] = e
+		} else {
+			t.rows = append(t.rows, e)
+		}
+		t.add(i, &e.rowKey, key)
 	}
 	return &t.rows[i].row, state
 }
@@ -96,17 +103,24 @@ func (t *keys) look(key []byte) (int32, rowState) {
 	if i, ok := t.index[string(key)]; ok {
 		return i, t.take(i)
 	}
-	if len(t.all) >= t.max {
+	switch n := len(t.free); {
+	case n > 0:
+		return t.free[n-1], rowNew
+	case len(t.all) >= t.max:
 		return -1, rowOver
 	}
 	return int32(len(t.all)), rowNew
 }
 
-// add takes a new row in, seen.
-func (t *keys) add(k *rowKey, key []byte) {
+// add takes a new row in, seen, at the place that look gave it.
+func (t *keys) add(i int32, k *rowKey, key []byte) {
 	k.key = string(key)
-	i := int32(len(t.all))
-	t.all = append(t.all, k)
+	if int(i) < len(t.all) {
+		t.all[i] = k
+		t.free = t.free[:len(t.free)-1]
+	} else {
+		t.all = append(t.all, k)
+	}
 	t.index[k.key] = i
 	t.take(i)
 }
@@ -142,9 +156,19 @@ func (t *table[R]) end(gone func(*R)) {
 	for i, k := range t.all {
 		if k.live && k.gen != t.gen {
 			k.live = false
-			gone(&t.rows[i].row)
+			r := &t.rows[i].row
+			gone(r)
+			if u, ok := any(r).(interface{ seriesless() bool }); ok && u.seriesless() {
+				t.forget(int32(i))
+			}
 		}
 	}
+}
+
+// forget makes the place of a row free.
+func (t *keys) forget(i int32) {
+	delete(t.index, t.all[i].key)
+	t.free = append(t.free, i)
 }
 
 // finish finishes a read and tells whether rows are gone.
