@@ -64,7 +64,7 @@ const (
 func newRunFlags() *runFlags {
 	r := &runFlags{set: flags.New(envPrefix), options: map[string]string{}}
 	r.set.Struct(&r.general, nil)
-	r.set.Struct(&r.config, map[string]string{"path": "Where the kernel is found", "read": titleRead, "push": "Pushing", "spool": "Keeping ticks on disk"})
+	r.set.Struct(&r.config, map[string]string{"path": "Where the kernel is found", "read": titleRead, "push": "Pushing", "spool": "Keeping ticks on disk", "scrape": "Scraping other exporters"})
 	r.set.Switch(&r.foreign.noDefaults, "collector.disable-defaults",
 		"Read only the sources that are named, and what the exporter tells of itself.", titleRead)
 	specs := collectors.All()
@@ -122,6 +122,9 @@ func (r *runFlags) parse(args []string) error {
 		if err := collectors.CheckPingTarget(target); err != nil {
 			faults = append(faults, fmt.Errorf("--ping.target: %w", err))
 		}
+	}
+	if _, err := r.targets(); err != nil {
+		faults = append(faults, err)
 	}
 	if len(faults) > 0 {
 		return faults

@@ -28,6 +28,10 @@ const (
 	// spoolMemory is what a spool may take: what waits for the disk, a frame on its
 	// way there and one for each reader.
 	spoolMemory = 2 << 20
+	// scrapeMemory is what scraping takes beside its series, and scrapeSeriesMemory
+	// what one of those does, its labels included.
+	scrapeMemory       = 1 << 20
+	scrapeSeriesMemory = 1 << 10
 )
 
 // limitMemory fits the collector of garbage to the exporter: the default, to let
@@ -52,12 +56,23 @@ func runtimeMemory(cfg *config.Config) int64 {
 	if cfg.SpoolDir != "" {
 		need += spoolMemory * max(1, n)
 	}
+	if len(cfg.ScrapeURL) > 0 {
+		// Another stream of rows, the series, and one large answer.
+		need += senderMemory*n + scrapeMemory + scrapeSeriesMemory*int64(cfg.ScrapeMaxSeries) + int64(cfg.ScrapeMaxBytes)
+		if cfg.SpoolDir != "" {
+			need += spoolMemory * max(1, n)
+		}
+	}
 	return need
 }
 
 // neededMemory is the most that the configuration takes.
 func neededMemory(cfg *config.Config) int64 {
-	return int64(cfg.RingMaxBytes) + runtimeMemory(cfg)
+	need := int64(cfg.RingMaxBytes) + runtimeMemory(cfg)
+	if len(cfg.ScrapeURL) > 0 {
+		need += int64(cfg.ScrapeRingMaxBytes)
+	}
+	return need
 }
 
 // addresses32 is how much memory a 32-bit process can have on every kernel: MIPS has

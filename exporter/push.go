@@ -46,6 +46,9 @@ func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.S
 		}
 		c.Delivered = func(p send.Progress) { e.progress(d, i, p) }
 		c.Edge = func() uint64 { return e.ring.Stats().LastSeq }
+		if e.period > 0 {
+			c.Period, c.Every = e.period, 0
+		}
 		c.Version, c.Session, c.Logger = thisBuild().version, e.session, e.log
 		e.readFrom(c, i)
 		s, err := send.New(*c)

@@ -29,6 +29,21 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 		info("session_info", "This run of the exporter; the id is new at each start.",
 			collectors.Label{Name: "session", Value: e.session}),
 	}
+	out = append(out, collectors.SelfMetric{
+		Metric: collectors.Metric{Name: "go_goroutines", Type: collectors.Gauge, Help: "Number of goroutines that currently exist."},
+		Read:   func() (int64, bool) { return int64(runtime.NumGoroutine()), true },
+	})
+	out = append(out, collectors.SelfMetric{
+		Metric: collectors.Metric{Name: "ticktier_exporter_burst_series_left_out", Type: collectors.Gauge,
+			Help: "Series of which /metrics has no histogram of ticks, for there are too many."},
+		Read: func() (int64, bool) { return int64(e.bursts.Overflow()), true },
+	})
+	return append(out, e.streamMetrics()...)
+}
+
+// streamMetrics is what the exporter reports of ticks on their way to the receivers.
+func (e *exporter) streamMetrics() []collectors.SelfMetric {
+	var out []collectors.SelfMetric
 	gauge, counter := collectors.Gauge, collectors.Counter
 	for _, m := range []struct {
 		name, help, unit string
@@ -53,15 +68,6 @@ func (e *exporter) selfMetrics() []collectors.SelfMetric {
 		Metric: collectors.Metric{Name: "ticktier_exporter_ring_span_seconds", Type: gauge, Unit: "seconds", Kind: collectors.Signed, Div: 1e9,
 			Help: "Time between the oldest and the newest tick held."},
 		Read: func() (int64, bool) { s := e.ring.Stats(); return s.LastTime - s.FirstTime, true },
-	})
-	out = append(out, collectors.SelfMetric{
-		Metric: collectors.Metric{Name: "go_goroutines", Type: gauge, Help: "Number of goroutines that currently exist."},
-		Read:   func() (int64, bool) { return int64(runtime.NumGoroutine()), true },
-	})
-	out = append(out, collectors.SelfMetric{
-		Metric: collectors.Metric{Name: "ticktier_exporter_burst_series_left_out", Type: gauge,
-			Help: "Series of which /metrics has no histogram of ticks, for there are too many."},
-		Read: func() (int64, bool) { return int64(e.bursts.Overflow()), true },
 	})
 	for _, s := range e.senders {
 		out = append(out, s.SelfMetrics()...)
@@ -103,5 +109,5 @@ func (e *exporter) logConfig(specs []collectors.Spec, limit int64) {
 		"ring_max_bytes", cfg.RingMaxBytes.String(), "memory_limit", memory, "collectors", names,
 		"remote_write", urls, "remote_write_interval", cfg.RemoteWriteInterval,
 		"remote_write_protocol", cfg.RemoteWriteProtocol, "external_labels", labels,
-		"spool", cfg.SpoolDir)
+		"spool", cfg.SpoolDir, "scrape", e.scraped.targetNames())
 }

@@ -37,6 +37,8 @@ type exporter struct {
 	senders []*send.Sender
 	events  journal.Journal
 	handler http.Handler
+	period  time.Duration // between two ticks on average, where --rate does not say
+	scraped *scraped      // nil where nothing is
 
 	sampled chan struct{} // closed when the last tick is in the ring
 	sent    chan struct{} // closed when the last sender is done
@@ -68,9 +70,11 @@ func serve(ctx context.Context, r *runFlags, log *slog.Logger) error {
 	// Once a signal came its handler is gone: a second one ends the process.
 	g.Add(run.SignalHandler(ctx, os.Interrupt, syscall.SIGTERM))
 	e.addLoop(&g)
+	e.scraped.addScraper(&g)
 	e.addRing(&g)
 	e.addSenders(&g)
 	e.addSpool(&g)
+	e.scraped.addRest(&g)
 	if ln != nil {
 		e.addServer(&g, ln)
 	}
@@ -106,6 +110,9 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	e := &exporter{cfg: cfg, log: log, session: newSession(), clock: tick.NewClock(),
 		sampled: make(chan struct{}), sent: make(chan struct{})}
 	var err error
+	if e.scraped, err = newScraped(e, r); err != nil {
+		return nil, err
+	}
 	if e.ring, err = ring.New(int(cfg.RingMaxBytes)); err != nil {
 		return nil, err
 	}
@@ -118,7 +125,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	if e.senders, err = newSenders(e, schema, start); err != nil {
 		return nil, err
 	}
-	env.Self = e.selfMetrics()
+	env.Self = append(e.selfMetrics(), e.scraped.selfMetrics()...)
 	env.Event = func(ev collectors.Event) { e.events.Add(e.clock.Mono(), &ev) }
 	e.loop, err = tick.New(tick.Config{
 		Rate:    cfg.Rate,

@@ -58,6 +58,11 @@ type Config struct {
 
 	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
 
+	ScrapeURL          []string `name:"scrape.url" sep:"none" help:"Other exporter to scrape and to push with the ticks, http or https; may be repeated. Behind a # stands what holds for it, as in #interval=15s&label=job=node; see the README." placeholder:"URL" group:"scrape"`
+	ScrapeMaxSeries    int      `name:"scrape.max-series" help:"Most series that all targets may have; a scrape that has more counts as down." default:"5000" placeholder:"N" group:"scrape"`
+	ScrapeMaxBytes     Bytes    `name:"scrape.max-bytes" help:"Largest answer of a target, once it is expanded." default:"4MiB" placeholder:"SIZE" group:"scrape"`
+	ScrapeRingMaxBytes Bytes    `name:"scrape.ring-max-bytes" help:"Memory for what was scraped." default:"1MiB" placeholder:"SIZE" group:"scrape"`
+
 	RingMaxBytes Bytes         `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
 	RingDuration time.Duration `name:"ring.duration" help:"How long to hold ticks for, while there is room for them; 0 for as long as there is room." default:"0s" placeholder:"TIME"`
 
@@ -128,6 +133,7 @@ func (c *Config) Validate() error {
 	}
 	c.checkPush(bad)
 	c.checkSpool(bad)
+	c.checkScrape(bad)
 	if _, err := c.Labels(); err != nil {
 		errs = append(errs, err)
 	}

@@ -164,7 +164,7 @@ var typeNames = map[collectors.Type]string{collectors.Untyped: "unknown", collec
 // ours is what is read of it.
 func ours(t testing.TB, b []byte) (out []string, r *reading, err error) {
 	t.Helper()
-	c := config(t, newRows(t), &fakeNet{}, io.Discard, "http://h;labels=job=,instance=")
+	c := config(t, newRows(t), &fakeNet{}, io.Discard, "http://h#label=job=&label=instance=")
 	c.MaxSeries = 100_000
 	s, err := New(c)
 	if err != nil {

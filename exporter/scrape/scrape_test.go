@@ -58,7 +58,7 @@ func TestSeriesComeAndGo(t *testing.T) {
 		net := &fakeNet{answer: map[string]func(int, *http.Request) answer{
 			"h": asked(textType, "# HELP a help\n# TYPE a gauge\na 1\nb{job=\"x\"} 2\n", "a 2\nb{job=\"x\"} 2\nc{z=\"1\",y=\"2\"} 5\n", "a 3\n", "a 4\nc{y=\"2\",z=\"1\"} 6\n"),
 		}}
-		s := scrapeFor(t, config(t, r, net, &logs{}, "http://h;interval=10s"), 40*time.Second)
+		s := scrapeFor(t, config(t, r, net, &logs{}, "http://h#interval=10s"), 40*time.Second)
 		for k, want := range map[string]string{
 			"a{" + from + "}":                                     "1 2 3 4",
 			`b{exported_job="x",` + from + "}":                    "2 2 stale",
@@ -98,7 +98,7 @@ func TestOwnTimes(t *testing.T) {
 			om("# TYPE c counter\nc_total{x=\"1\"} 2\nc_created{x=\"1\"} 1850000000\n# TYPE t gauge\nt 3 1@\n"),
 			om("# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 3\nh_sum 4\nh_count 3\nh_created @\n# TYPE t gauge\nt 4 1750000020\n"),
 		)}}
-		c := config(t, r, net, &logs{}, "http://h;interval=10s")
+		c := config(t, r, net, &logs{}, "http://h#interval=10s")
 		s := scrapeFor(t, c, 50*time.Second)
 		for k, want := range map[string]string{
 			"c_total{" + from + `,x="1"}`:   "5 since -999500 6 since -999500 1 since 1 2 stale",
@@ -132,7 +132,7 @@ func TestOwnTimes(t *testing.T) {
 		// Without times of their own they are as others, and end as others.
 		r2 := newRows(t)
 		net2 := &fakeNet{answer: map[string]func(int, *http.Request) answer{"h": asked(textType, "t 1 1750000000500\n", "t 2 1750000000500\n", "")}}
-		scrapeFor(t, config(t, r2, net2, &logs{}, "http://h;interval=10s;honor_timestamps=false"), 30*time.Second)
+		scrapeFor(t, config(t, r2, net2, &logs{}, "http://h#interval=10s&honor_timestamps=false"), 30*time.Second)
 		if got := values(r2.of("t{" + from + "}")); got != "1 2 stale" {
 			t.Error(got)
 		}
@@ -196,7 +196,7 @@ func TestBadTargets(t *testing.T) {
 					},
 					"h": asked(textType, "x 1\n"),
 				}}
-				s := scrapeFor(t, config(t, r, net, l, "http://bad/m?token=hidden;interval=10s;timeout=1s", "http://h;interval=10s"), 60*time.Second)
+				s := scrapeFor(t, config(t, r, net, l, "http://bad/m?token=hidden#interval=10s&timeout=1s", "http://h#interval=10s"), 60*time.Second)
 				bad := strings.ReplaceAll(from, `"h:`, `"bad:`)
 				if got := values(r.of("up{" + bad + "}")); got != "1 0 0 0 1 0" {
 					t.Errorf("up: %q", got)
@@ -262,7 +262,7 @@ func TestChurn(t *testing.T) {
 			fmt.Fprintf(&b, "# TYPE g gauge\ng{n=\"%d\"} %d\ntimed{n=\"%d\"} %d %d\n# EOF\n", n, n, n, n, 1_750_000_000+n)
 			return answer{typ: omType, body: b.String()}
 		}}}
-		c := config(t, r, net, &logs{}, "http://h;interval=60s")
+		c := config(t, r, net, &logs{}, "http://h#interval=60s")
 		c.MaxSeries = 200
 		s := scrapeFor(t, c, 24*time.Hour)
 		if n := r.schema.Len(); n > 6*200+5 {
@@ -304,7 +304,7 @@ func TestNotDelivered(t *testing.T) {
 		net := &fakeNet{answer: map[string]func(int, *http.Request) answer{"h": func(n int, _ *http.Request) answer {
 			return answer{body: fmt.Sprintf("a{n=\"%d\"} %d\n", n, n)}
 		}}}
-		c := config(t, r, net, l, "http://h;interval=60s")
+		c := config(t, r, net, l, "http://h#interval=60s")
 		c.MaxSeries = 20
 		c.Delivered = func() uint64 { return 0 }
 		scrapeFor(t, c, 24*time.Hour)

@@ -46,3 +46,12 @@ func (s *Scraper) SelfMetrics() []collectors.SelfMetric {
 		counter(samples, help, &s.stats.dropped.ahead, reason("future")),
 	}
 }
+
+// Names are the targets' URLs without what may be secret in them.
+func (s *Scraper) Names() []string {
+	var out []string
+	for _, t := range s.targets {
+		out = append(out, t.name)
+	}
+	return out
+}

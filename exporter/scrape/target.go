@@ -3,8 +3,10 @@ package scrape
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,38 +57,29 @@ const (
 	minInterval     = 100 * time.Millisecond
 )
 
-// ParseTarget reads a URL and, behind semicolons, options: interval, timeout, labels,
-// honor_timestamps, format, token_file, username, password_file, ca_file, insecure.
-// A value that holds a semicolon, or a label's that holds a comma, stands in double
-// quotes, as Go writes strings. Errors do not hold what may be secret.
+// ParseTarget reads a URL and, behind a #, options as a URL's query has them:
+// interval, timeout, label (NAME=VALUE, any number of times), honor_timestamps, format,
+// token_file, username, password_file, ca_file, insecure. A % in a value is written
+// %25, a & %26, a + %2B. Errors do not hold what may be secret.
 func ParseTarget(s string) (Target, error) {
-	parts, err := cutAt(s, ';')
-	if err != nil {
-		return Target{}, err
-	}
 	t := Target{Interval: defaultInterval}
-	if t.URL, err = parseURL(parts[0]); err != nil {
+	plain, options, _ := strings.Cut(strings.TrimSpace(s), "#")
+	var err error
+	if t.URL, err = parseURL(plain); err != nil {
 		return t, err
 	}
-	given := map[string]bool{}
-	for _, p := range parts[1:] {
-		name, value, ok := strings.Cut(strings.TrimSpace(p), "=")
-		switch {
-		case name == "" && !ok:
-			continue // a semicolon at the end
-		case !ok:
-			return t, fmt.Errorf("option %q has no value", name)
-		case given[name]:
+	given, err := url.ParseQuery(options)
+	if err != nil {
+		return t, errors.New("what is behind # is not NAME=VALUE&NAME=VALUE: a % is to be written %25, a & %26")
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if name != "label" && len(given[name]) > 1 {
 			return t, fmt.Errorf("option %s is given twice", name)
 		}
-		given[name] = true
-		if name != "labels" {
-			if value, err = unquote(value); err != nil {
+		for _, value := range given[name] {
+			if err := t.option(name, value); err != nil {
 				return t, fmt.Errorf("option %s: %w", name, err)
 			}
-		}
-		if err := t.option(name, value); err != nil {
-			return t, fmt.Errorf("option %s: %w", name, err)
 		}
 	}
 	return t, t.check()
@@ -98,10 +91,12 @@ func (t *Target) option(name, value string) (err error) {
 	case "interval":
 		t.Interval, err = time.ParseDuration(value)
 	case "timeout":
-		t.Timeout, err = time.ParseDuration(value)
-	case "labels":
-		t.Labels, err = parseLabels(value)
-	case "honor_timestamps", "honour_timestamps":
+		if t.Timeout, err = time.ParseDuration(value); err == nil && t.Timeout <= 0 {
+			err = errors.New("is not more than 0")
+		}
+	case "label":
+		err = t.label(value)
+	case "honor_timestamps":
 		var honour bool
 		honour, err = strconv.ParseBool(value)
 		t.IgnoreTimes = !honour
@@ -154,7 +149,7 @@ func (t *Target) check() error {
 
 // parseURL reads the URL of a target.
 func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(s))
+	u, err := url.Parse(s)
 	switch {
 	case err != nil:
 		var e *url.Error
@@ -169,7 +164,6 @@ func parseURL(s string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("a user stands in it: give username and password_file")
 	}
-	u.Fragment, u.RawFragment = "", ""
 	if u.Path == "" {
 		u.Path = "/metrics"
 	}
@@ -181,32 +175,19 @@ func (t *Target) name() string {
 	return (&url.URL{Scheme: t.URL.Scheme, Host: t.URL.Host, Path: t.URL.Path}).String()
 }
 
-// parseLabels reads NAME=VALUE with commas between.
-func parseLabels(s string) ([]collectors.Label, error) {
-	parts, err := cutAt(s, ',')
-	if err != nil {
-		return nil, err
+// label takes NAME=VALUE.
+func (t *Target) label(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	switch {
+	case !ok || !isLabelName(name):
+		return fmt.Errorf("%q is not NAME=VALUE", s)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("the value of %s is not UTF-8", name)
+	case slices.ContainsFunc(t.Labels, func(l collectors.Label) bool { return l.Name == name }):
+		return fmt.Errorf("%s is given twice", name)
 	}
-	var out []collectors.Label
-	seen := map[string]bool{}
-	for _, p := range parts {
-		name, value, ok := strings.Cut(strings.TrimSpace(p), "=")
-		if !ok || !isLabelName(name) {
-			return nil, fmt.Errorf("%q is not NAME=VALUE", p)
-		}
-		if value, err = unquote(value); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		switch {
-		case seen[name]:
-			return nil, fmt.Errorf("%s is given twice", name)
-		case !utf8.ValidString(value):
-			return nil, fmt.Errorf("the value of %s is not UTF-8", name)
-		}
-		seen[name] = true
-		out = append(out, collectors.Label{Name: name, Value: value})
-	}
-	return out, nil
+	t.Labels = append(t.Labels, collectors.Label{Name: name, Value: value})
+	return nil
 }
 
 // isLabelName refuses, with two underscores, what is reserved.
@@ -217,37 +198,4 @@ func isLabelName(s string) bool {
 		}
 	}
 	return s != "" && !strings.HasPrefix(s, "__")
-}
-
-// cutAt puts a text apart at a byte, but for where it stands in quotes.
-func cutAt(s string, at byte) ([]string, error) {
-	var out []string
-	from, quoted := 0, false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case quoted && s[i] == '\\':
-			i++
-		case !quoted && s[i] == at:
-			out = append(out, s[from:i])
-			from = i + 1
-		}
-	}
-	if quoted {
-		return nil, errors.New("quotes are not closed")
-	}
-	return append(out, s[from:]), nil
-}
-
-// unquote is a value without the quotes that it may stand in.
-func unquote(s string) (string, error) {
-	if !strings.HasPrefix(s, `"`) {
-		return s, nil
-	}
-	v, err := strconv.Unquote(s)
-	if err != nil {
-		return "", errors.New("not a text in quotes")
-	}
-	return v, nil
 }

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,15 +14,16 @@ import (
 )
 
 func TestParseTarget(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "secret;file")
+	secret := filepath.Join(t.TempDir(), "secret&file")
 	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	x, err := ParseTarget(` http://127.0.0.1:9100/m?collect=a,b ; interval=5s;timeout=2s;labels=job=node,instance="a;b,c\"d",empty=;honor_timestamps=false;format=text;token_file="` + secret + `";`)
+	x, err := ParseTarget(` http://127.0.0.1:9100/m?collect=a,b#interval=5s&timeout=2s&label=job=node&label=instance=a%3Bb,c=%26&label=empty=&honor_timestamps=false&format=text&token_file=` +
+		url.QueryEscape(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []collectors.Label{{Name: "job", Value: "node"}, {Name: "instance", Value: `a;b,c"d`}, {Name: "empty"}}
+	want := []collectors.Label{{Name: "job", Value: "node"}, {Name: "instance", Value: "a;b,c=&"}, {Name: "empty"}}
 	if d := cmp.Diff(want, x.Labels); d != "" {
 		t.Error(d)
 	}
@@ -34,13 +36,13 @@ func TestParseTarget(t *testing.T) {
 	if x, err = ParseTarget("https://h"); err != nil || x.URL.String() != "https://h/metrics" || x.Interval != 15*time.Second || x.Timeout != 10*time.Second {
 		t.Errorf("%+v, %v", x, err)
 	}
-	if x, err = ParseTarget("http://h;interval=2s"); err != nil || x.Timeout != 2*time.Second {
+	if x, err = ParseTarget("http://h#interval=2s"); err != nil || x.Timeout != 2*time.Second {
 		t.Errorf("%+v, %v", x, err)
 	}
-	for _, s := range []string{"", "h:9100", "ftp://h", "http://", "http://user:hidden@h", "http://h\x7f", "http://h;interval", "http://h;interval=x", "http://h;interval=1ms",
-		"http://h;timeout=20s", "http://h;timeout=-1s", "http://h;no=1", "http://h;labels=a", "http://h;labels=1a=b", "http://h;labels=__a=b", "http://h;labels=a=1,a=2", "http://h;labels=a=\"b",
-		"http://h;labels=a=\"b\"c", "http://h;format=x", "http://h;interval=1s;interval=2s", "http://h;token_file=/no/such", "http://h;username=a", "http://h;password_file=" + secret[:1],
-		"http://h;honor_timestamps=x", "http://h;insecure=x", "http://h;labels=a=\xff", "http://h;ca_file=/no/such"} {
+	for _, s := range []string{"", "h:9100", "ftp://h", "http://", "http://user:hidden@h", "http://h\x7f", "http://h#interval", "http://h#interval=x", "http://h#interval=1ms",
+		"http://h#timeout=20s", "http://h#timeout=-1s", "http://h#no=1", "http://h#label=a", "http://h#label=1a=b", "http://h#label=__a=b", "http://h#label=a=1&label=a=2", "http://h#label=a=%zz",
+		"http://h#format=x", "http://h#interval=1s&interval=2s", "http://h#token_file=/no/such", "http://h#username=a", "http://h#password_file=" + secret[:1],
+		"http://h#honor_timestamps=x", "http://h#insecure=x", "http://h#label=a=%ff", "http://h#ca_file=/no/such"} {
 		if x, err := ParseTarget(s); err == nil {
 			t.Errorf("%q: no error, %+v", s, x)
 		} else if strings.Contains(err.Error(), "hidden") {
@@ -55,8 +57,8 @@ func TestLabels(t *testing.T) {
 		{"http://localhost/x", "router:80", "scrape"},
 		{"https://[::1]", "router:443", "scrape"},
 		{"http://0.0.0.0:1", "router:1", "scrape"},
-		{"http://192.0.2.1:9100;labels=job=node", "192.0.2.1:9100", "node"},
-		{"http://127.0.0.1:9100;labels=instance=x,job=", "x", ""},
+		{"http://192.0.2.1:9100#label=job=node", "192.0.2.1:9100", "node"},
+		{"http://127.0.0.1:9100#label=instance=x&label=job=", "x", ""},
 	} {
 		x, err := ParseTarget(c.target)
 		if err != nil {
@@ -94,7 +96,7 @@ func TestExported(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	f.Add(`http://h:1/m;interval=5s;labels=a="b;",c=d;format=text`)
+	f.Add("http://h:1/m#interval=5s&label=a=b%26&format=text")
 	f.Fuzz(func(t *testing.T, s string) {
 		x, err := ParseTarget(s)
 		if err == nil && (x.URL.Host == "" || x.Interval < minInterval || x.Timeout > x.Interval) {
