@@ -59,7 +59,7 @@ func newScraped(e *exporter, r *runFlags) (*scraped, error) {
 		ticks.SpoolMaxBytes -= cfg.SpoolMaxBytes
 	}
 	e.cfg = &ticks
-	s := &exporter{cfg: &cfg, log: e.log.With("stream", scrapeStream), session: e.session + "s", clock: e.clock,
+	s := &exporter{cfg: &cfg, log: e.log.With("stream", scrapeStream), session: e.session, clock: e.clock,
 		sampled: make(chan struct{}), sent: make(chan struct{}), period: period(targets)}
 	if s.ring, err = ring.New(int(cfg.RingMaxBytes)); err != nil {
 		return nil, fmt.Errorf("--scrape.ring-max-bytes: %w", err)

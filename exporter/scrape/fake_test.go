@@ -27,6 +27,7 @@ type answer struct {
 	header http.Header
 	body   string
 	hang   bool
+	wait   time.Duration
 	err    error
 }
 
@@ -46,6 +47,7 @@ func (f *fakeNet) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.asked[r.URL.Host]++
 	a := f.answer[r.URL.Host](n, r)
 	f.mu.Unlock()
+	time.Sleep(a.wait)
 	if a.hang {
 		<-r.Context().Done()
 		return nil, r.Context().Err()

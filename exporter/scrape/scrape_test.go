@@ -347,3 +347,27 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowTarget has one target that takes long beside one that does not: rows are in
+// the order of their times, and no time is outside its scrape.
+func TestSlowTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRows(t)
+		net := &fakeNet{answer: map[string]func(int, *http.Request) answer{
+			"h":    asked(textType, "a 1\n"),
+			"slow": func(int, *http.Request) answer { return answer{body: "b 1\n", wait: 7 * time.Second} },
+		}}
+		scrapeFor(t, config(t, r, net, &logs{}, "http://h#interval=1s", "http://slow#interval=20s&timeout=10s"), 65*time.Second)
+		if len(r.times) < 60 {
+			t.Errorf("%d rows", len(r.times))
+		}
+		for i := 1; i < len(r.times); i++ {
+			if r.times[i]-r.times[i-1] < int64(time.Millisecond) {
+				t.Errorf("row %d is %s after the one before", i, time.Duration(r.times[i]-r.times[i-1]))
+			}
+		}
+		if n := len(r.of(`b{instance="slow:80",job="scrape"}`)); n < 2 {
+			t.Errorf("%d samples of the slow target", n)
+		}
+	})
+}

@@ -165,6 +165,10 @@ func (s *Scraper) scrape(ctx context.Context, t *target) {
 	took := s.cfg.Now() - mono
 
 	s.mu.Lock()
+	// Rows are in the order of their times. Where another target's began later and
+	// was over sooner, this one's is between when it began and now.
+	mono = max(mono, s.table.last+int64(time.Millisecond))
+	s.table.last = mono
 	r := t.reading
 	r.begin(mono)
 	if err == nil {

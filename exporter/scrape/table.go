@@ -39,6 +39,7 @@ type table struct {
 
 	row    collectors.Row
 	seq    uint64
+	last   int64 // time of the last row
 	index  map[uint64]*series
 	size   int   // bytes of all names and values
 	alive  []int // series by target, without its up and scrape_ series
