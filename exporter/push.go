@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ticktier/ticktier/collectors"
+	"github.com/ticktier/ticktier/exporter/burst"
 	"github.com/ticktier/ticktier/exporter/config"
 	"github.com/ticktier/ticktier/exporter/send"
 	"github.com/ticktier/ticktier/exporter/tick"
@@ -50,6 +51,10 @@ func newSenders(e *exporter, schema *collectors.Schema, start func(*collectors.S
 			c.Period, c.Every = e.period, 0
 		}
 		c.Version, c.Session, c.Logger = thisBuild().version, e.session, e.log
+		if cfg.RemoteWriteBursts {
+			c.Extra = &burst.Writer{Recorder: e.bursts, Name: "remote write " + names[i], External: labels, Select: c.Select,
+				Now: func() int64 { return e.clock.Wall(e.clock.Mono()) }, Start: e.began.of}
+		}
 		e.readFrom(c, i)
 		s, err := send.New(*c)
 		if err != nil {

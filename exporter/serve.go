@@ -32,6 +32,7 @@ type exporter struct {
 	clock   *tick.Clock
 	ring    *ring.Ring
 	bursts  *burst.Recorder
+	began   *startWall
 	spool   *spool.Spool // nil without one
 	loop    *tick.Loop
 	senders []*send.Sender
@@ -120,6 +121,7 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	e.ring.Duration = cfg.RingDuration
 	schema := &collectors.Schema{}
 	e.bursts = burst.New(schema)
+	e.began = &startWall{now: e.clock.Mono, wall: e.clock.Wall}
 	start := counterStarts(env, specs, e.clock.Wall(0))
 	openSpool(e, schema, start)
 	if e.senders, err = newSenders(e, schema, start); err != nil {
@@ -142,9 +144,8 @@ func join(r *runFlags, log *slog.Logger) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := &startWall{now: e.clock.Mono, wall: e.clock.Wall}
 	h, err := expose.Handler(expose.Config{
-		Start: start, StartWall: began.of,
+		Start: start, StartWall: e.began.of,
 		Latest: e.ring, Schema: schema, Bursts: e.bursts, Pprof: cfg.Pprof,
 		Reader: func() expose.Reader { return e.ring.Reader() }, Session: e.session, Wall: e.clock.Wall,
 		Events: &e.events,

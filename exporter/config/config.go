@@ -56,6 +56,8 @@ type Config struct {
 
 	RemoteWriteStaleOnStop bool `name:"remote-write.stale-on-stop" help:"End every series with a staleness marker at a clean stop." default:"true" negatable:"" group:"push"`
 
+	RemoteWriteBursts bool `name:"remote-write.bursts" help:"Push what /metrics tells of ticks between scrapes, too: histograms, and the lowest and highest since the last push." group:"push"`
+
 	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
 
 	ScrapeURL          []string `name:"scrape.url" sep:"none" help:"Other exporter to scrape and to push with the ticks, http or https; may be repeated. Behind a # stands what holds for it, as in #interval=15s&label=job=node; see the README." placeholder:"URL" group:"scrape"`

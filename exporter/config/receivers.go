@@ -111,6 +111,8 @@ func (c *Config) set(name, value string) (err error) {
 		c.RemoteWriteRate, e = strconv.Atoi(value)
 	case "backlog-share":
 		c.RemoteWriteBacklogShare, e = strconv.ParseFloat(value, 64)
+	case "bursts":
+		c.RemoteWriteBursts, e = strconv.ParseBool(value)
 	case "tls-insecure-skip-verify":
 		c.RemoteWriteTLSInsecure, e = strconv.ParseBool(value)
 	default:

@@ -199,53 +199,10 @@ func appendHistogram(dst []byte, f *burst.Family, s *burst.Series, starts *start
 	dst = appendSint(dst, 5, burst.Schema)
 	dst = appendDouble(dst, 6, burst.ZeroThreshold)
 	dst = appendUint(dst, 7, s.Zero)
-	dst = appendSpans(dst, s)
+	dst = s.AppendSpans(dst, 12)
+	dst = s.AppendDeltas(dst, 13, false)
 	if start, ok := starts.at(s.Start); ok {
 		dst = appendTime(dst, 15, start)
 	}
 	return m.end(h.end(dst))
-}
-
-// appendSpans appends the native buckets: runs of them, and each one's difference
-// from the one before. Up to two empty ones are cheaper in a run than between two.
-func appendSpans(dst []byte, s *burst.Series) []byte {
-	const gap = 2
-	end := 0 // key after the last run, relative to what spans count from
-	for i := 0; i < len(s.Native); {
-		if s.Native[i] == 0 {
-			i++
-			continue
-		}
-		j, empty := i, 0
-		for k := i; k < len(s.Native) && empty <= gap; k++ {
-			if empty++; s.Native[k] > 0 {
-				j, empty = k+1, 0
-			}
-		}
-		var m message
-		dst, m = begin(dst, 12)
-		dst = appendSint(dst, 1, int64(s.First+i-end))
-		dst = m.end(appendUint(dst, 2, uint64(j-i)))
-		end, i = s.First+j, j
-	}
-	return appendDeltas(dst, s, gap)
-}
-
-func appendDeltas(dst []byte, s *burst.Series, gap int) []byte {
-	var last uint64
-	empty := gap + 1 // those before the first run are in none
-	for i, n := range s.Native {
-		if n == 0 {
-			empty++
-			continue
-		}
-		if empty <= gap {
-			for ; empty > 0; empty-- {
-				dst, last = appendSint(dst, 13, -int64(last)), 0
-			}
-		}
-		dst = appendSint(dst, 13, int64(s.Native[i]-last))
-		last, empty = n, 0
-	}
-	return dst
 }

@@ -79,6 +79,9 @@ type Config struct {
 	// block. Nil is allowed.
 	Delivered func(Progress)
 
+	// Extra goes with each push; nil is nothing.
+	Extra Extra
+
 	// Earlier is what former sessions left; nil is nothing.
 	Earlier Earlier
 	// Order is what goes first. Live needs Behind, a second reader of the same ticks,

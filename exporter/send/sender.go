@@ -32,6 +32,7 @@ type Sender struct {
 	bisect   bisection
 	stop     stopping
 	over     overlap
+	extra    extra
 
 	trust  *trust
 	cursor atomic.Uint64
@@ -108,6 +109,9 @@ func (s *Sender) Run(ctx context.Context) error {
 		}
 		if err := s.push(sending, due); err != nil {
 			return s.finish(sending, err)
+		}
+		if due {
+			s.pushExtra(sending)
 		}
 		if late := time.Since(next); due {
 			next = next.Add((late/s.cfg.Interval + 1) * s.cfg.Interval)

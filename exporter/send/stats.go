@@ -14,6 +14,8 @@ type stats struct {
 	savedBytes, acked                         atomic.Int64    // acked: bytes of requests that were taken
 	backlog, limited                          atomic.Int64    // limited: since when, monotonic ns; 0 is not
 	bytes, retries                            atomic.Int64
+	extraSamples, extraHistograms             atomic.Int64 // of Extra, that the receiver took
+	extraFailed                               atomic.Int64
 	bytesDay, samplesDay                      day
 	requests                                  [len(codes)]atomic.Int64
 	newest                                    atomic.Int64 // monotonic time of the newest delivered tick
@@ -80,6 +82,12 @@ func (s *Sender) SelfMetrics() []collectors.SelfMetric {
 		s.gauge("series_quarantined", "Series that are left out for a while because the receiver refuses them.", "", collectors.Unsigned, 0, s.stats.quarantined.Load),
 		s.gauge("clock_skew_seconds", "The receiver's clock minus this one; its replies carry whole seconds.", "seconds", collectors.Signed, 1e3, s.stats.skew.Load),
 		s.gauge("protocol", "Remote-write version in use: 2 or 1.", "", collectors.Unsigned, 0, s.stats.protocol.Load),
+	}
+	if s.cfg.Extra != nil {
+		out = append(out,
+			counter("histograms_total", "Native histograms of ticks that the receiver accepted.", "", &s.stats.extraHistograms),
+			counter("histogram_samples_total", "Samples that go with them, or stand for them in 1.0, that the receiver accepted.", "", &s.stats.extraSamples),
+			counter("histogram_pushes_failed_total", "Requests with these that the receiver did not take; they are not repeated.", "", &s.stats.extraFailed))
 	}
 	for i := range codes {
 		out = append(out, counter("requests_total", "Requests by class of reply; error is none.", "", &s.stats.requests[i],
