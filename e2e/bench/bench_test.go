@@ -38,7 +38,8 @@ func TestMatches(t *testing.T) {
 	}{
 		{"/proc/stat", "/proc/stat", true}, {"/proc/stat", "/proc/stats", false}, {"/proc/*/net/dev", "/proc/1/net/dev", true},
 		{"/proc/*/net/dev", "/proc/1/net/dev2", false}, {"/proc/*/net/dev", "/proc/net/dev", false},
-		{"/a/*/net/*", "/a/b/c/net/eth0/mtu", true}, {"/a/*/net/*", "/a/b/c", false}, {"/a/*", "/a/", false},
+		{"/a/*/net/*", "/a/b/c/net/eth0/mtu", true}, {"/a/*/net/*", "/a/b/c", false}, {"/a/*", "/a", false},
+		{"/proc/*/net/snmp*", "/proc/self/net/snmp", true}, {"/proc/*/net/snmp*", "/proc/self/net/snmp6", true},
 	} {
 		if got := matches(c.pattern, c.file); got != c.want {
 			t.Errorf("%s %s: %v", c.pattern, c.file, got)

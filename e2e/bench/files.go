@@ -160,7 +160,7 @@ func matches(pattern, file string) bool {
 		}
 		file, pattern = file[star:], pattern[star+1:]
 		if pattern == "" {
-			return file != ""
+			return true
 		}
 		next := pattern
 		if i := strings.IndexByte(next, '*'); i >= 0 {
