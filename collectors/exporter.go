@@ -183,6 +183,7 @@ func (s *exporter) parse(out *Out, text []byte) error {
 
 func (s *exporter) Close() error {
 	s.stat.close()
+	s.group.close()
 	s.fds.close()
 	return nil
 }

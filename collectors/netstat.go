@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"regexp"
 	"strings"
 )
@@ -19,7 +20,9 @@ const maxProtocols = 64
 
 // netstatRow is a protocol: its columns, as its first line names them.
 type netstatRow struct {
-	header []byte
+	header uint64  // hash of the line of names
+	last   uint64  // hash of the line of values that the series are set to
+	clears uint64  // of Out when they were
 	slots  []int32 // by column; slot + 1, 0 is not exported
 	byName map[string]int32
 }
@@ -35,6 +38,8 @@ type netstat struct {
 
 	protocols [2]*table[netstatRow]
 	sixRows   *table[fieldRow]
+	sixLines  lineSlots
+	seed      maphash.Seed
 }
 
 func newNetstat(env Env) (Source, error) {
@@ -109,19 +114,30 @@ func (s *netstat) pair(out *Out, t *table[netstatRow], names, values []byte) {
 		s.faults.refused(out, state, names)
 		return
 	}
-	if !bytes.Equal(r.header, names) {
-		r.columns(out, s.fields, names, colon)
+	if s.seed == (maphash.Seed{}) {
+		s.seed = maphash.MakeSeed()
 	}
+	// Hashes, for to keep the lines would be to have them in the caches, which other
+	// programs use between two ticks.
+	if h := maphash.Bytes(s.seed, names); r.header != h {
+		r.columns(out, s.fields, names, colon)
+		r.header, r.last = h, 0
+	}
+	h := maphash.Bytes(s.seed, values)
+	if state == rowSame && r.last == h && r.clears == out.clears {
+		return
+	}
+	r.last, r.clears = h, out.clears
 	if !r.values(out, values[colon+1:]) {
 		s.faults.badRow(out, values)
 		r.clear(out)
+		r.last = 0
 	}
 }
 
 // columns learns the names of the columns.
 func (r *netstatRow) columns(out *Out, fields *regexp.Regexp, names []byte, colon int) {
 	r.clear(out)
-	r.header = append(r.header[:0], names...)
 	r.slots = r.slots[:0]
 	if r.byName == nil {
 		r.byName = map[string]int32{}
@@ -171,7 +187,11 @@ func (r *netstatRow) clear(out *Out) {
 
 // parseSix reads lines like Ip6InReceives 12; the protocol ends at the 6.
 func (s *netstat) parseSix(out *Out, text []byte) {
+	if len(text) > 0 && s.sixLines.again(out, text) {
+		return
+	}
 	s.sixRows.begin()
+	s.sixLines.begin(out)
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = cutLine(text)
@@ -190,6 +210,7 @@ func (s *netstat) parseSix(out *Out, text []byte) {
 				r.slot = int32(out.Add(netstatMetric(protocol+"6", name))) + 1
 			}
 		}
+		s.sixLines.add(line[start:end], r.slot)
 		if r.slot == 0 {
 			continue
 		}
@@ -201,6 +222,7 @@ func (s *netstat) parseSix(out *Out, text []byte) {
 		}
 		out.Set(int(r.slot-1), int64(v))
 	}
+	s.sixLines.end(out)
 	s.sixRows.end(func(r *fieldRow) { r.clear(out) })
 }
 

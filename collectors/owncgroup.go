@@ -52,13 +52,14 @@ type ownCgroup struct {
 	attrs [len(ownCgroupMetrics)]attr // without a path where there is none
 	files [len(ownCgroupMetrics)]*ownCgroupFile
 	slots [len(ownCgroupMetrics)]int32 // slot + 1
+	keep  keeper
 	buf   [attrBytes]byte
 }
 
 // openOwnCgroup looks where the process is, in proc/self/cgroup, and for the groups
 // under root.
 func openOwnCgroup(selfDir, root string) *ownCgroup {
-	s := &ownCgroup{}
+	s := &ownCgroup{keep: keeper{left: len(ownCgroupMetrics)}}
 	text, _ := ReadFile(filepath.Join(selfDir, "cgroup"))
 	for i := range ownCgroupFiles {
 		f := &ownCgroupFiles[i]
@@ -115,7 +116,7 @@ func (s *ownCgroup) read(out *Out) {
 		if f == nil {
 			continue
 		}
-		text, errno := s.attrs[i].read(s.buf[:])
+		text, errno := s.keep.read(&s.attrs[i], s.buf[:])
 		out.Stats.Bytes.Add(uint64(len(text)))
 		v, ok := keyedValue(text, f.key)
 		if errno != 0 || !ok || i == 1 && v >= noMemoryLimit {
@@ -126,6 +127,15 @@ func (s *ownCgroup) read(out *Out) {
 			s.slots[i] = int32(out.Add(&ownCgroupMetrics[i])) + 1
 		}
 		out.Set(int(s.slots[i]-1), v*f.scale)
+	}
+}
+
+func (s *ownCgroup) close() {
+	if s == nil {
+		return
+	}
+	for i := range s.attrs {
+		s.keep.drop(&s.attrs[i])
 	}
 }
 

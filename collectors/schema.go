@@ -122,6 +122,7 @@ type Out struct {
 	row    *Row
 	source uint8
 	slots  []int32 // of this source, in the order they were added
+	clears uint64  // times that all were cleared
 }
 
 // NewOut makes the Out of source number source (0 to 63) on a shared schema and
@@ -160,10 +161,14 @@ func (o *Out) Value(slot int) (int64, bool) { return o.row.Values[slot], o.row.H
 
 // ClearAll marks every series of the source absent: its read failed.
 func (o *Out) ClearAll() {
+	o.clears++
 	for _, s := range o.slots {
 		o.row.Clear(int(s))
 	}
 }
+
+// oddities is how many rows were bad or too many so far.
+func (o *Out) oddities() uint64 { return o.Stats.BadRows.Load() + o.Stats.Overflow.Load() }
 
 // Len is the number of series that the source has added.
 func (o *Out) Len() int { return len(o.slots) }

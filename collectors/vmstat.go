@@ -17,6 +17,7 @@ type vmstat struct {
 	faults faults
 	fields *regexp.Regexp
 	rows   *table[fieldRow]
+	lines  lineSlots
 }
 
 func newVmstat(env Env) (Source, error) {
@@ -37,7 +38,11 @@ func (s *vmstat) Read(out *Out) error {
 }
 
 func (s *vmstat) parse(out *Out, text []byte) error {
+	if len(text) > 0 && s.lines.again(out, text) {
+		return nil
+	}
 	s.rows.begin()
+	s.lines.begin(out)
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = cutLine(text)
@@ -45,6 +50,7 @@ func (s *vmstat) parse(out *Out, text []byte) error {
 			s.row(out, line)
 		}
 	}
+	s.lines.end(out)
 	known := s.rows.pos
 	s.rows.end(func(r *fieldRow) { r.clear(out) })
 	if known == 0 {
@@ -66,6 +72,7 @@ func (s *vmstat) row(out *Out, line []byte) {
 	if state == rowNew && s.fields != nil && s.fields.Match(line[start:end]) {
 		r.slot = int32(out.Add(vmstatMetric(label(line[start:end])))) + 1
 	}
+	s.lines.add(line[start:end], r.slot)
 	if r.slot == 0 {
 		return
 	}
