@@ -284,6 +284,39 @@ func TestShortRangeOnOldData(t *testing.T) {
 	}
 }
 
+// What is said of a range that buckets do not resolve is exact.
+func TestWarningsOfCutRanges(t *testing.T) {
+	t.Parallel()
+	h := history{}
+	steady(h, base, base+8*hour, second, 5, "a")
+	a := newTestAPI(t, newRawStore(t, history{}), &fakeTier{h: h, res: hour, from: base, watermark: base + 8*hour})
+	for rng, want := range map[string]string{
+		"4s":    "the range of rate() is shorter than a 1h bucket",
+		"3599s": "the range of rate() is shorter than a 1h bucket",
+		"3615s": "the range of rate() spans less than two whole 1h buckets",
+		"7199s": "the range of rate() spans less than two whole 1h buckets",
+		"3h5s":  "ranges of rate() begin or end within 1h buckets",
+		"1h":    "",
+		"3h":    "",
+	} {
+		q, err := a.Engine().NewRangeQuery(context.Background(), a.Queryable(), nil, "rate(c_total["+rng+"])", time.UnixMilli(base+5*hour), time.UnixMilli(base+7*hour), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warns, infos := q.Exec(context.Background()).Warnings.AsStrings("", 0, 0)
+		said := strings.Join(warns, " ") + strings.Join(infos, " ")
+		for _, words := range []string{"is shorter than", "spans less than", "begin or end within"} {
+			if strings.Contains(said, words) != (want != "" && strings.Contains(want, words)) {
+				t.Errorf("[%s]: %q, want %q", rng, said, want)
+			}
+		}
+		if !strings.Contains(said, want) {
+			t.Errorf("[%s]: %q, want %q", rng, said, want)
+		}
+		q.Close()
+	}
+}
+
 // Functions that buckets cannot answer say so, by name; exact ones say nothing.
 func TestWarnings(t *testing.T) {
 	t.Parallel()

@@ -113,3 +113,32 @@ func TestRateBetweenBuckets(t *testing.T) {
 		}
 	}
 }
+
+// A bare selector has a value at every step, on the edges of windows and within, and it
+// is that of the bucket which ends there or goes on.
+func TestBareSelectorAtEveryStep(t *testing.T) {
+	t.Parallel()
+	h := history{}
+	x := labels.FromStrings("__name__", "x")
+	for at := base; at < base+12*hour; at += 10 * second {
+		h.add(x, sample{at, float64((at - base) / hour)})
+	}
+	r := rand.New(rand.NewPCG(seed(t), 9))
+	for i, res := range []int64{5 * minute, hour} {
+		a := newTestAPI(t, newRawStore(t, history{}),
+			&fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 12*hour},
+			&fakeTier{h: h, res: hour, from: base, watermark: base + 12*hour})
+		for _, step := range []int64{minute, res, 2 * res, 3 * res, 7 * minute, res + second, second + r.Int64N(3*hour)} {
+			for _, offset := range []int64{0, 1, res - 1, r.Int64N(hour)} {
+				start, end := base+hour+offset, base+11*hour
+				points := runRange(t, a, withTier(i+1), "x", start, end, step)[x.String()]
+				for at := start; at <= end; at += step {
+					want := float64((at - 1 - base) / hour)
+					if got, ok := points[at]; !ok || got != want {
+						t.Fatalf("%d min buckets, step %d ms, at +%d ms: got %v, %v, want %v", res/minute, step, at-base, got, ok, want)
+					}
+				}
+			}
+		}
+	}
+}

@@ -151,7 +151,7 @@ func (p *planned) read(s *selector, st stretch) {
 		p.annots.Add(instantInfo(name))
 	case !s.cuts(st, res):
 	case s.rng < s.minBuckets*res:
-		p.annots.Add(shortRangeWarning(s, name))
+		p.annots.Add(shortRangeWarning(s, name, res))
 	default:
 		p.annots.Add(cutInfo(s, name))
 	}
@@ -205,8 +205,12 @@ func lackWarning(fn, tier string) error {
 	return fmt.Errorf("%w: %s() asks for what %s buckets do not keep of a series of this type: the answer is an estimate", annotations.PromQLWarning, fn, tier)
 }
 
-func shortRangeWarning(s *selector, tier string) error {
-	return fmt.Errorf("%w: the range of %s() is shorter than what the %s tier resolves, and nothing finer exists for all of the time asked for: the answer is spread over whole buckets", annotations.PromQLWarning, s.fn, tier)
+// shortRangeWarning is for ranges of less than two buckets that are cut.
+func shortRangeWarning(s *selector, tier string, res int64) error {
+	if s.rng < res {
+		return fmt.Errorf("%w: the range of %s() is shorter than a %s bucket, and nothing finer exists for all of the time asked for: the answer is spread over whole buckets", annotations.PromQLWarning, s.fn, tier)
+	}
+	return fmt.Errorf("%w: the range of %s() spans less than two whole %s buckets, and nothing finer exists for all of the time asked for: of the buckets that it cuts it takes a share", annotations.PromQLWarning, s.fn, tier)
 }
 
 func instantInfo(tier string) error {

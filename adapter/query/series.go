@@ -152,8 +152,9 @@ func instants(points []sample, s *selector, st stretch, res int64) []sample {
 		for k = s.grid.next(k, p.t); k < s.grid.n() && s.grid.at(k) < last; k++ {
 			out = append(out, sample{s.grid.at(k), p.v})
 		}
-		// Only the last bucket before a gap is looked back at from later.
-		if i+1 == len(points) || points[i+1].t != last+1 || k < s.grid.n() && s.grid.at(k) == last {
+		// It is looked back at from the time at which the next one starts and, where
+		// there is a gap, from later.
+		if i+1 == len(points) || points[i+1].t != last+1 || k < s.grid.n() && s.grid.at(k) <= last+1 {
 			out = append(out, sample{last, p.v})
 		}
 	}
