@@ -26,6 +26,7 @@ type buddyinfo struct {
 	*file
 	faults faults
 	rows   *table[buddyRow]
+	key    []byte
 }
 
 func newBuddyinfo(env Env) (Source, error) {
@@ -66,22 +67,21 @@ func (s *buddyinfo) parse(out *Out, text []byte) error {
 }
 
 func (s *buddyinfo) row(out *Out, line []byte, whole bool) bool {
-	key, rest, ok := bytes.Cut(line, []byte(", zone"))
-	node, isNode := bytes.CutPrefix(key, []byte("Node "))
-	start, end := field(rest, 0)
+	node, zone, rest, ok := cutZone(line)
 	var v [maxOrders]uint64
-	n, _, f := numbers(rest, end, v[:])
-	if !ok || !isNode || start == end || f == bad || n == 0 {
+	n, _, f := numbers(rest, 0, v[:])
+	if !ok || f == bad || n == 0 {
 		s.faults.badRow(out, line)
 		return false
 	}
-	r, state := s.rows.find(line[:len(line)-len(rest)+end])
+	s.key = append(append(append(s.key[:0], node...), ' '), zone...)
+	r, state := s.rows.find(s.key)
 	if r == nil {
 		s.faults.refused(out, state, line)
 		return false
 	}
 	if state == rowNew {
-		r.node, r.zone = label(trim(node)), label(rest[start:end])
+		r.node, r.zone = string(node), label(zone)
 	}
 	if !whole && n < r.n {
 		s.faults.badRow(out, line)
@@ -100,6 +100,15 @@ func (s *buddyinfo) row(out *Out, line []byte, whole bool) bool {
 	}
 	r.n = n
 	return true
+}
+
+// cutZone takes a line apart that begins like Node 0, zone   Normal.
+func cutZone(line []byte) (node, zone, rest []byte, ok bool) {
+	line, isNode := bytes.CutPrefix(line, []byte("Node "))
+	node, rest, both := bytes.Cut(line, []byte(", zone "))
+	node = trim(node)
+	start, end := field(rest, 0)
+	return node, rest[start:end], rest[end:], isNode && both && allDigits(node) && start < end
 }
 
 // clear makes the sizes from n on absent.

@@ -73,6 +73,7 @@ type zoneinfo struct {
 	*file
 	faults faults
 	rows   *table[zoneRow]
+	key    []byte
 }
 
 func newZoneinfo(env Env) (Source, error) {
@@ -133,19 +134,19 @@ func (s *zoneinfo) parse(out *Out, text []byte) error {
 
 // zone begins a zone: Node 0, zone   Normal.
 func (s *zoneinfo) zone(out *Out, line []byte) *zoneRow {
-	node, zone, ok := bytes.Cut(line[len("Node "):], []byte(", zone"))
-	start, end := field(zone, 0)
-	if !ok || start == end {
+	node, zone, _, ok := cutZone(line)
+	if !ok {
 		s.faults.badRow(out, line)
 		return nil
 	}
-	r, state := s.rows.find(line)
+	s.key = append(append(append(s.key[:0], node...), ' '), zone...)
+	r, state := s.rows.find(s.key)
 	if r == nil {
 		s.faults.refused(out, state, line)
 		return nil
 	}
 	if state == rowNew {
-		r.node, r.zone, r.fields = label(trim(node)), label(zone[start:end]), newTable[fieldRow](maxFields)
+		r.node, r.zone, r.fields = string(node), label(zone), newTable[fieldRow](maxFields)
 	}
 	r.fields.begin()
 	return r
