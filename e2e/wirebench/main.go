@@ -29,11 +29,11 @@ type sender struct {
 	prog *program.Program
 	http *client.Client // of an exporter
 
-	// By window: bytes a sample, ns and bytes a value covered, values covered a second,
-	// and ms of CPU a second.
-	bytes, cpu, all []float64
-	values, core    []float64
-	wire            string
+	// By window: bytes a sample; bytes and ns a value, that is a series in a tick; samples
+	// sent a second, ms of CPU a second, and of how many samples one was sent.
+	bytes, all, cpu      []float64
+	samples, core, spare []float64
+	wire                 string
 }
 
 func main() {
@@ -248,7 +248,7 @@ func (b *bench) stop() (err error) {
 }
 
 // reading is what a sender has used and sent at a moment.
-type reading struct{ cpu, bytes, samples, saved float64 }
+type reading struct{ cpu, bytes, samples, saved, series float64 }
 
 func (b *bench) read(s *sender) (reading, error) {
 	cpu, err := cpuSeconds(s.prog.PID())
@@ -260,6 +260,11 @@ func (b *bench) read(s *sender) (reading, error) {
 		return reading{cpu: cpu}, nil
 	}
 	r := reading{cpu: cpu, bytes: float64(k.bytes.Load()), samples: float64(k.samples.Load())}
+	if s.http != nil {
+		if r.series, err = s.http.Metric(b.ctx, "ticktier_exporter_ring_slots"); err != nil {
+			return r, err
+		}
+	}
 	if s.http != nil && s.flat {
 		// The first of that name is reason="flat"; it is as old as a second.
 		r.saved, err = s.http.Metric(b.ctx, "ticktier_exporter_remote_write_samples_saved_total")
@@ -316,26 +321,33 @@ func (b *bench) window(d time.Duration) error {
 		}
 		k := b.recv.sinks[slug(s.name)]
 		s.wire = fmt.Sprintf("%v %v", k.version.Load(), k.encoding.Load())
-		s.values = append(s.values, (n+now.saved-before[i].saved)/time.Since(began).Seconds())
+		secs := time.Since(began).Seconds()
+		values := n // who scrapes has a sample of every series in every tick
+		if now.series > 0 {
+			values = now.series * 10 * secs
+		}
+		s.samples = append(s.samples, n/secs)
 		s.bytes = append(s.bytes, (now.bytes-before[i].bytes)/n)
-		s.cpu = append(s.cpu, (now.cpu-before[i].cpu)*1e9/(n+now.saved-before[i].saved))
-		s.all = append(s.all, (now.bytes-before[i].bytes)/(n+now.saved-before[i].saved))
+		s.cpu = append(s.cpu, (now.cpu-before[i].cpu)*1e9/values)
+		s.all = append(s.all, (now.bytes-before[i].bytes)/values)
+		s.spare = append(s.spare, n/(n+now.saved-before[i].saved)*100)
 	}
 	return nil
 }
 
 func (b *bench) table(out io.Writer, windows int, window time.Duration) error {
 	fmt.Fprintf(out, "10 Hz, pushes of 5 s, %d windows of %v, all senders at once; median (lowest to highest).\n"+
-		"CPU is the whole process: of the exporter sampling and pushing, of the others scraping and pushing. A value covered is a sample\n"+
-		"that was sent, or left out because its counter did not move.\n\n", windows, window)
+		"CPU is the whole process: of the exporter sampling and pushing, of the others scraping and pushing, of the relay receiving and\n"+
+		"pushing. A value is a series in a tick: the exporter leaves out what was not read or, with flat, did not move.\n\n", windows, window)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "sender\twire\tvalues/s\tbytes/sample sent\tbytes/value covered\tCPU ns/value covered\tCPU ms/s")
+	fmt.Fprintln(w, "sender\twire\tsamples/s\tof those read %\tbytes/sample\tbytes/value\tCPU ns/value\tCPU ms/s")
 	for _, s := range b.senders {
 		if s.name == idle {
-			fmt.Fprintf(w, "%s\t\t\t\t\t\t%s\n", s.name, spread(s.core, 1))
+			fmt.Fprintf(w, "%s\t\t\t\t\t\t\t%s\n", s.name, spread(s.core, 1))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\n", s.name, s.wire, median(s.values), spread(s.bytes, 2), spread(s.all, 2), spread(s.cpu, 0), spread(s.core, 1))
+		fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f\t%s\t%s\t%s\t%s\n", s.name, s.wire, median(s.samples), median(s.spare), spread(s.bytes, 2),
+			spread(s.all, 2), spread(s.cpu, 0), spread(s.core, 1))
 	}
 	return w.Flush()
 }
