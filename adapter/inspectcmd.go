@@ -11,10 +11,15 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/ticktier/ticktier/adapter/fold"
 	"github.com/ticktier/ticktier/adapter/store"
 )
 
@@ -22,6 +27,7 @@ import (
 type inspectCmd struct {
 	DataDir string `name:"data-dir" help:"Data directory; an adapter may be running on it (default ${default})." default:"./data" placeholder:"DIR"`
 	By      string `help:"Add up sizes by this label, such as __name__ or instance." placeholder:"LABEL"`
+	Series  string `help:"Show the buckets of the series that this selector selects, oldest first." placeholder:"SELECTOR"`
 	Top     int    `help:"With --by: how many of the largest to show (default ${default})." default:"20" placeholder:"N"`
 	Format  string `help:"Form of the output: table or json (default ${default})." enum:"table,json" default:"table" placeholder:"FORM"`
 }
@@ -75,8 +81,17 @@ func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
+	if c.Series != "" {
+		return c.printBuckets(ctx, tiers, out)
+	}
 	var reports []tierReport
-	if c.By == "" {
+	if c.By != "" {
+		sizes, err := store.RawSizeBy(ctx, filepath.Join(c.DataDir, "raw"), c.By)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, tierReport{Tier: "raw", By: c.largest(sizes)})
+	} else {
 		raw, err := store.InspectRaw(filepath.Join(c.DataDir, "raw"))
 		if err != nil {
 			return err
@@ -92,13 +107,7 @@ func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
 			if err != nil {
 				return err
 			}
-			for v, s := range sizes {
-				r.By = append(r.By, sizeReport{v, s})
-			}
-			slices.SortFunc(r.By, func(a, b sizeReport) int {
-				return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Value, b.Value))
-			})
-			r.By = r.By[:min(len(r.By), max(0, c.Top))]
+			r.By = c.largest(sizes)
 		}
 		reports = append(reports, r)
 	}
@@ -110,22 +119,100 @@ func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
 	return printReports(out, reports, c.By)
 }
 
+// largest are the largest first, as many as are asked for.
+func (c *inspectCmd) largest(sizes map[string]store.Size) (out []sizeReport) {
+	for v, s := range sizes {
+		out = append(out, sizeReport{v, s})
+	}
+	slices.SortFunc(out, func(a, b sizeReport) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Value, b.Value))
+	})
+	return out[:min(len(out), max(0, c.Top))]
+}
+
+// bucketReport is one bucket of a series. Values are strings, as in Prometheus' API, for
+// JSON has no NaN; what the series does not keep is left out.
+type bucketReport struct {
+	Tier   string `json:"tier"`
+	Series string `json:"series"`
+	Start  int64  `json:"start"` // Unix milliseconds
+	Count  uint64 `json:"count"`
+	Sum    string `json:"sum,omitempty"`
+	Min    string `json:"min"`
+	Max    string `json:"max"`
+	First  string `json:"first,omitempty"`
+	Last   string `json:"last"`
+	Resets string `json:"resets,omitempty"`
+	Ended  bool   `json:"ended"`
+}
+
+func reportBucket(tier string, lset labels.Labels, b fold.Bucket) bucketReport {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	r := bucketReport{
+		Tier: tier, Series: lset.String(), Start: b.Start, Count: b.Count,
+		Min: number(b.Min), Max: number(b.Max), Last: number(b.Last), Ended: b.Ended,
+	}
+	if b.Lacks&fold.PartSum == 0 {
+		r.Sum = number(b.Sum)
+	}
+	if b.Lacks&fold.PartCounter == 0 {
+		r.First, r.Resets = number(b.First), strconv.FormatUint(uint64(b.Resets), 10)
+	}
+	return r
+}
+
+// printBuckets shows what the blocks have of some series.
+func (c *inspectCmd) printBuckets(ctx context.Context, tiers []*store.Buckets, out io.Writer) error {
+	ms, err := parser.NewParser(parser.Options{}).ParseMetricSelector(c.Series)
+	if err != nil {
+		return fmt.Errorf("--series: %w", err)
+	}
+	asJSON := json.NewEncoder(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	found := false
+	for _, t := range tiers {
+		if c.Format == "table" {
+			fmt.Fprintf(w, "tier %s\tcount\tsum\tmin\tmax\tfirst\tlast\tresets\t series\n", t.Name())
+		}
+		err := t.EachMatching(ctx, ms, func(lset labels.Labels, bs []fold.Bucket) error {
+			for _, b := range bs {
+				found = true
+				r := reportBucket(t.Name(), lset, b)
+				if c.Format == "json" {
+					if err := asJSON.Encode(r); err != nil {
+						return err
+					}
+					continue
+				}
+				fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t %s\n", stamp(r.Start), r.Count, r.Sum, r.Min, r.Max, r.First, r.Last, r.Resets, r.Series)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("no block has a series %s", c.Series)
+	}
+	return nil
+}
+
 func printReports(out io.Writer, reports []tierReport, by string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, r := range reports {
 		if by != "" {
-			fmt.Fprintf(w, "tier %s\tseries × blocks\tbuckets\tbytes\tbytes a bucket\t%s\t\n", r.Tier, by)
+			fmt.Fprintf(w, "tier %s\tseries × blocks\t%ss\tbytes\tbytes a %s\t%s\t\n", r.Tier, what(r.Tier), what(r.Tier), by)
 			for _, s := range r.By {
 				fmt.Fprintf(w, "\t%d\t%d\t%d\t%.2f\t%q\t\n", s.Series, s.Buckets, s.Bytes, ratio(s.Bytes, s.Buckets), s.Value)
 			}
 			continue
 		}
 		var bytes, buckets int64
-		what := "bucket"
-		if r.Tier == "raw" {
-			what = "sample"
-		}
-		fmt.Fprintf(w, "tier %s\tfrom\tto\tseries\t%ss\tbytes\tbytes a %s\t\n", r.Tier, what, what)
+		fmt.Fprintf(w, "tier %s\tfrom\tto\tseries\t%ss\tbytes\tbytes a %s\t\n", r.Tier, what(r.Tier), what(r.Tier))
 		for _, b := range r.Blocks {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2f\t\n", b.ULID, stamp(b.MinTime), stamp(b.MaxTime), b.Series, b.Buckets, b.Bytes, ratio(b.Bytes, int64(b.Buckets)))
 			bytes, buckets = bytes+b.Bytes, buckets+int64(b.Buckets)
@@ -137,6 +224,14 @@ func printReports(out io.Writer, reports []tierReport, by string) error {
 		fmt.Fprintf(w, "%d blocks\t\t\t\t%d\t%d\t%.2f\t\n", len(r.Blocks), buckets, bytes, ratio(bytes, buckets))
 	}
 	return w.Flush()
+}
+
+// what a tier's blocks hold.
+func what(tier string) string {
+	if tier == "raw" {
+		return "sample"
+	}
+	return "bucket"
 }
 
 func ratio(a, b int64) float64 {

@@ -148,6 +148,10 @@ func TestBackfillVerb(t *testing.T) {
 	if out, err := adapterVerb(t, "verify", "--data-dir="+dir); err != nil {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
+	out, err := adapterVerb(t, "inspect", "--data-dir="+dir, "--series=x", "--format=json")
+	if err != nil || !strings.Contains(out, `{"tier":"1h","series":"{__name__=\"x\"}","start":`) || !strings.Contains(out, `"count":1,"sum":"3","min":"3","max":"3","first":"3","last":"3","resets":"0","ended":false}`) {
+		t.Errorf("inspect: %v\n%.500s", err, out)
+	}
 	if err := os.WriteFile(file, []byte("x 1\n# EOF\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"github.com/ticktier/ticktier/adapter/fold"
@@ -60,7 +61,25 @@ func (b *Buckets) snapshot() []*tsdb.Block {
 	return append([]*tsdb.Block(nil), b.blocks...)
 }
 
-func sizeBy(ctx context.Context, blk *tsdb.Block, label string, out map[string]Size) (err error) {
+// sizeBy adds up what a block's series take, by the value of a label.
+func sizeBy(ctx context.Context, blk *tsdb.Block, label string, out map[string]Size) error {
+	return eachSeries(ctx, blk, func(lset labels.Labels, list []chunkenc.Chunk) error {
+		key := lset.Get(label)
+		s := out[key]
+		s.Series++
+		for _, c := range list {
+			s.Buckets += int64(c.NumSamples())
+			s.Bytes += int64(len(c.Bytes()))
+		}
+		// The label's text is the index reader's own.
+		out[string([]byte(key))] = s
+		return nil
+	})
+}
+
+// eachSeries hands every series of a block with its chunks to yield, by labels; both are
+// valid during the call only. Chunks are read with their checksums.
+func eachSeries(ctx context.Context, blk *tsdb.Block, yield func(labels.Labels, []chunkenc.Chunk) error) (err error) {
 	ir, err := blk.Index()
 	if err != nil {
 		return err
@@ -74,27 +93,48 @@ func sizeBy(ctx context.Context, blk *tsdb.Block, label string, out map[string]S
 	var (
 		lb    labels.ScratchBuilder
 		metas []chunks.Meta
+		list  []chunkenc.Chunk
 	)
 	p := tsdb.AllSortedPostings(ctx, ir)
 	for p.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := ir.Series(p.At(), &lb, &metas); err != nil {
 			return err
 		}
-		key := lb.Labels().Get(label)
-		s := out[key]
-		s.Series++
+		list = list[:0]
 		for _, m := range metas {
 			c, _, err := cr.ChunkOrIterable(m)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", lb.Labels(), err)
 			}
-			s.Buckets += int64(c.NumSamples())
-			s.Bytes += int64(len(c.Bytes()))
+			list = append(list, c)
 		}
-		// The label's text is the index reader's own.
-		out[string([]byte(key))] = s
+		if err := yield(lb.Labels(), list); err != nil {
+			return err
+		}
 	}
 	return errors.Join(p.Err(), ctx.Err())
+}
+
+// EachMatching hands the blocks' buckets of the series that all matchers match to yield, block by
+// block; both are valid during the call only.
+func (b *Buckets) EachMatching(ctx context.Context, ms []*labels.Matcher, yield func(labels.Labels, []fold.Bucket) error) error {
+	for _, blk := range b.snapshot() {
+		err := readBlock(blk, b.o.Resolution, colAll, func(lset labels.Labels, bs []fold.Bucket) error {
+			for _, m := range ms {
+				if !m.Matches(lset.Get(m.Name)) {
+					return ctx.Err()
+				}
+			}
+			return yield(lset, bs)
+		})
+		if err != nil {
+			return fmt.Errorf("block %s: %w", blk.Meta().ULID, err)
+		}
+	}
+	return nil
 }
 
 // Verify reads every block of the tier, checksums included, and returns an error

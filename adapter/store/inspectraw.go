@@ -12,7 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 // RawInfo is what a directory of raw samples holds. An adapter may be running on
@@ -90,42 +90,26 @@ func gone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func verifyRawBlock(ctx context.Context, b *tsdb.Block) (err error) {
-	ir, err := b.Index()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ir.Close()) }()
-	cr, err := b.Chunks()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cr.Close()) }()
-	var (
-		lb      labels.ScratchBuilder
-		metas   []chunks.Meta
-		samples uint64
-	)
-	p := tsdb.AllSortedPostings(ctx, ir)
-	for p.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := ir.Series(p.At(), &lb, &metas); err != nil {
-			return err
-		}
-		for _, m := range metas {
-			c, _, err := cr.ChunkOrIterable(m)
-			if err != nil {
-				return fmt.Errorf("%s: %w", lb.Labels(), err)
-			}
+// RawSizeBy adds up what series take in raw blocks, by the value of a label. What is in
+// no block yet is left out.
+func RawSizeBy(ctx context.Context, dir, label string) (map[string]Size, error) {
+	out := map[string]Size{}
+	err := eachRaw(dir, func(b *tsdb.Block) error { return sizeBy(ctx, b, label, out) })
+	return out, err
+}
+
+func verifyRawBlock(ctx context.Context, b *tsdb.Block) error {
+	var samples uint64
+	err := eachSeries(ctx, b, func(_ labels.Labels, list []chunkenc.Chunk) error {
+		for _, c := range list {
 			samples += uint64(c.NumSamples())
 		}
-	}
-	if p.Err() == nil && samples != b.Meta().Stats.NumSamples {
+		return nil
+	})
+	if err == nil && samples != b.Meta().Stats.NumSamples {
 		return fmt.Errorf("%d samples; its meta.json says %d", samples, b.Meta().Stats.NumSamples)
 	}
-	return p.Err()
+	return err
 }
 
 // treeSize adds up the files below a directory, 0 where it is not there.

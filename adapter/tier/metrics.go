@@ -1,10 +1,13 @@
 package tier
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+)
 
 type metrics struct {
-	windows, late, refolded, samples, histograms, skipped, failures prometheus.Counter
-	seconds                                                         prometheus.Histogram
+	windows, late, refolded, samples, histograms, skipped, failures, cpu prometheus.Counter
+	seconds                                                              prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
@@ -19,6 +22,7 @@ func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
 		histograms: counter("histograms_skipped_total", "Native histogram samples that folds left raw."),
 		skipped:    counter("series_skipped_total", "Series that could not be read for a fold."),
 		failures:   counter("failures_total", "Fold cycles that failed and were tried again."),
+		cpu:        counter("cpu_seconds_total", "CPU time of fold cycles, merges and retention included."),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "duration_seconds", Help: "Time of one fold cycle.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
@@ -27,10 +31,19 @@ func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
 	if reg == nil {
 		return m
 	}
-	reg.MustRegister(m.windows, m.late, m.refolded, m.samples, m.histograms, m.skipped, m.failures, m.seconds,
+	reg.MustRegister(m.windows, m.late, m.refolded, m.samples, m.histograms, m.skipped, m.failures, m.cpu, m.seconds,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "pending_windows",
 			Help: "Windows that are closed or got late samples and are not folded yet.",
 		}, pending))
 	return m
+}
+
+// threadTime is the CPU time that this thread has used, in seconds.
+func threadTime() float64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return float64(t.Nano()) / 1e9
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -156,8 +157,13 @@ type span struct{ from, to int64 }
 func (d *Driver) Cycle(ctx context.Context) error {
 	d.cycle.Lock()
 	defer d.cycle.Unlock()
-	start := time.Now()
-	defer func() { d.m.seconds.Observe(time.Since(start).Seconds()) }()
+	runtime.LockOSThread()
+	start, used := time.Now(), threadTime()
+	defer func() {
+		d.m.seconds.Observe(time.Since(start).Seconds())
+		d.m.cpu.Add(max(0, threadTime()-used))
+		runtime.UnlockOSThread()
+	}()
 	if d.Raw.MaxTime() == math.MinInt64 || d.Hold != nil && d.Hold() {
 		return nil
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ticktier/ticktier/e2e/client"
@@ -40,11 +42,14 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	began := time.Now()
 	path := filepath.Join(o.bin, "ticktier-adapter")
-	seed := exec.CommandContext(ctx, path, "seed", "--data-dir="+dir, fmt.Sprint("--devices=", o.devices), fmt.Sprint("--days=", days))
+	args := append([]string{"seed", "--data-dir=" + dir, fmt.Sprint("--devices=", o.devices), fmt.Sprint("--days=", days)}, strings.Fields(o.seedArgs)...)
+	seed := exec.CommandContext(ctx, path, args...)
 	if text, err := seed.CombinedOutput(); err != nil {
 		return fmt.Errorf("seed: %w: %s", err, text)
 	}
+	fmt.Fprintf(out, "fleet       made up in %s\n", time.Since(began).Round(time.Second))
 	fmt.Fprintf(out, "fleet       %4d devices × %d series, %3d days   on disk", o.devices, len(fleetSeries), days)
 	total := int64(0)
 	for _, tier := range []string{"raw", "5m", "1h"} {
@@ -57,7 +62,10 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "  in all %.1f MB\n", float64(total)/1e6)
 
-	began := time.Now()
+	if err := perBucket(ctx, path, dir, out); err != nil {
+		return err
+	}
+	began = time.Now()
 	p, c, err := start(ctx, program.Config{
 		Name: "adapter", Path: path, Args: []string{"run", "--listen=127.0.0.1:0", "--data-dir=" + dir},
 	})
@@ -70,7 +78,24 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sent, took, err := pushFleet(ctx, c, o)
+	idle, err := settled(ctx, p.PID())
+	if err != nil {
+		return err
+	}
+	began = time.Now()
+	if _, err := c.Query(ctx, "count({__name__=~\".+\"})", time.Now().UnixMilli()); err != nil {
+		return err
+	}
+	answered := time.Since(began)
+	if before, err = usageOf(p.PID()); err != nil {
+		return err
+	}
+	most := int64(0)
+	sent, took, err := pushFleet(ctx, c, o, func() {
+		if u, err := usageOf(p.PID()); err == nil {
+			most = max(most, u.rss)
+		}
+	})
 	if err != nil {
 		return err
 	}
@@ -81,20 +106,21 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 	// As many samples as a fleet that pushes every 30 seconds sends in this time.
 	real := float64(sent) / float64(o.devices*len(fleetSeries)) * 30
 	cpu := after.cpu - before.cpu
-	fmt.Fprintf(out, "fleet       ready after %s  %d samples in %s  %.1f µs CPU a push of nine  that is %.2f %% of a core at one push in 30 s  RSS %.1f MiB (highest %.1f)\n",
-		ready.Round(time.Millisecond), sent, took.Round(time.Second), cpu.Seconds()*1e6*float64(len(fleetSeries))/float64(sent),
-		100*cpu.Seconds()/real, mib(after.rss), mib(after.peak))
+	fmt.Fprintf(out, "fleet       ready after %s, a query over all series then takes %s  %d samples in %s  %.1f µs CPU a push of nine  that is %.2f %% of a core at one push in 30 s  RSS idle %.1f MiB, while receiving %.1f, at the end %.1f (highest since the start %.1f)\n",
+		ready.Round(time.Millisecond), answered.Round(time.Millisecond), sent, took.Round(time.Second), cpu.Seconds()*1e6*float64(len(fleetSeries))/float64(sent),
+		100*cpu.Seconds()/real, mib(idle.rss), mib(most), mib(after.rss), mib(after.peak))
 	return p.Stop(60 * time.Second)
 }
 
 // pushFleet pushes one sample of each series of every device, again and again, 30
 // seconds of the fleet's time apart and faster than the clock goes. It begins far
 // enough in the past not to write the future.
-func pushFleet(ctx context.Context, c *client.Client, o options) (sent int, took time.Duration, err error) {
+func pushFleet(ctx context.Context, c *client.Client, o options, round func()) (sent int, took time.Duration, err error) {
 	began := time.Now()
 	at := began.Add(-2 * time.Hour).UnixMilli()
 	total := 0.0
-	for round := 0; time.Since(began) < o.duration && at < time.Now().UnixMilli(); round++ {
+	for time.Since(began) < o.duration && at < time.Now().UnixMilli() {
+		round()
 		for d := range o.devices {
 			var series []client.Series
 			for i, s := range fleetSeries {
@@ -121,6 +147,40 @@ func pushFleet(ctx context.Context, c *client.Client, o options) (sent int, took
 		at += 30_000
 	}
 	return sent, time.Since(began), nil
+}
+
+// settled waits until the start is over: the adapter gives back what it took after ten
+// seconds.
+func settled(ctx context.Context, pid int) (usage, error) {
+	if err := sleep(ctx, 15*time.Second); err != nil {
+		return usage{}, err
+	}
+	return usageOf(pid)
+}
+
+// perBucket prints what a bucket takes on disk, index included.
+func perBucket(ctx context.Context, path, dir string, out io.Writer) error {
+	text, err := exec.CommandContext(ctx, path, "inspect", "--format=json", "--data-dir="+dir).Output()
+	if err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	var tiers []struct {
+		Tier   string
+		Blocks []struct{ Buckets, Bytes int64 }
+	}
+	if err := json.Unmarshal(text, &tiers); err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	for _, t := range tiers {
+		var n, bytes int64
+		for _, b := range t.Blocks {
+			n, bytes = n+b.Buckets, bytes+b.Bytes
+		}
+		if n > 0 {
+			fmt.Fprintf(out, "fleet       tier %s: %d in %d blocks, %.2f bytes each\n", t.Tier, n, len(t.Blocks), float64(bytes)/float64(n))
+		}
+	}
+	return nil
 }
 
 // size adds up the files below a directory.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,11 @@ type options struct {
 	receivers bool
 	devices   int
 	soak      time.Duration
+
+	realDevices int
+	realTime    time.Duration
+	days        string
+	seedArgs    string
 }
 
 func main() {
@@ -45,6 +51,10 @@ func main() {
 	flag.BoolVar(&o.receivers, "receiver", true, "compare receivers")
 	flag.IntVar(&o.devices, "fleet", 200, "devices of the fleet with 7 and with 90 days of history; 0 leaves it out")
 	flag.DurationVar(&o.soak, "soak", 0, "run nothing but an exporter with everything on for so long, 1h for one, and print what it and its adapter hold over the time")
+	flag.IntVar(&o.realDevices, "real", 200, "devices of the fleet with 500 series each at 1 Hz; 0 leaves it out")
+	flag.DurationVar(&o.realTime, "real.time", 10*time.Minute, "how much of that fleet's time, in whole five minutes")
+	flag.StringVar(&o.days, "fleet.days", "7,90", "days of history of the fleet, one run each")
+	flag.StringVar(&o.seedArgs, "fleet.seed", "", "more arguments for the fleet's seed, such as --raw-hours=6")
 	flag.Parse()
 	if err := run(context.Background(), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -66,12 +76,21 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			}
 		}
 	}
-	for _, days := range []int{7, 90} {
+	for text := range strings.SplitSeq(o.days, ",") {
 		if o.devices == 0 {
 			break
 		}
+		days, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("-fleet.days: %w", err)
+		}
 		if err := fleet(ctx, o, days, out); err != nil {
 			return fmt.Errorf("fleet: %w", err)
+		}
+	}
+	if o.realDevices > 0 {
+		if err := realFleet(ctx, o, out); err != nil {
+			return fmt.Errorf("real fleet: %w", err)
 		}
 	}
 	if !o.receivers {
