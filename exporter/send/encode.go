@@ -147,6 +147,20 @@ func (t *table) seriesTag() byte {
 // appendSeries appends one series' message; false means that a bound is reached
 // and it was not.
 func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bounds) bool {
+	at := b.pending(slot)
+	if at == 0 {
+		return e.appendOf(t, b, slot, start, lim)
+	}
+	// The row before the batch stands for another time in each slot.
+	row := &b.ticks[0]
+	was := *row
+	row.ms, row.enc = at, shortField(2, at)
+	ok := e.appendOf(t, b, slot, start, lim)
+	*row = was
+	return ok
+}
+
+func (e *encoder) appendOf(t *table, b *batch, slot int, start int64, lim bounds) bool {
 	s := &t.series[slot]
 	if w := slot >> 6; w < len(e.hide) && e.hide[w]>>(slot&63)&1 == 1 {
 		if b.has(len(b.ticks)-1, slot) {
@@ -163,8 +177,8 @@ func (e *encoder) appendSeries(t *table, b *batch, slot int, start int64, lim bo
 	clear(e.stale[:])
 	idx, markers := b.samples(slot, s.Source, e.idx[:], &e.stale)
 	saved := 0
-	if b.flat != nil && s.Type == collectors.Counter {
-		idx, saved = b.moving(slot, s.Source, idx, e.kept[:], &e.stale)
+	if b.flat != nil && rising(s.Metric) {
+		idx, saved = b.moving(slot, idx, e.kept[:], &e.stale)
 	}
 	if len(idx) == 0 {
 		e.req.saved += saved
