@@ -371,3 +371,39 @@ func TestSlowTarget(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkRead reads an answer of 1,000 series that was seen before.
+func BenchmarkRead(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("# TYPE a counter\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "a_total{device=\"eth%d\",direction=\"receive\"} %d.5e3\n", i, i*1e6)
+	}
+	text.WriteString("# EOF\n")
+	body := []byte(text.String())
+	for name, form := range map[string]Format{"text": Text, "openmetrics": OpenMetrics} {
+		b.Run(name, func(b *testing.B) {
+			r := newRows(b)
+			c := config(b, r, &fakeNet{}, &logs{}, "http://h")
+			c.Append = func(uint64, int64, uint64, []int64, []uint64) {}
+			c.MaxSeries = 2000
+			s, err := New(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.mu.Lock()
+				x := s.targets[0]
+				x.reading.begin(1)
+				err := s.read(x.reading, body, form)
+				s.store(x, 1, 1, err)
+				s.mu.Unlock()
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/sample")
+		})
+	}
+}
