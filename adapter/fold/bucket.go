@@ -33,6 +33,9 @@ type Bucket struct {
 	// Lacks says what is not known, because it has no meaning for the series: a
 	// counter's sum, a gauge's first sample and resets. The fields are then zero.
 	Lacks Parts
+	// Hist is set where the window holds native histograms. Count, Resets, Ended and
+	// both times are then theirs, and the floats are zero.
+	Hist *Hist
 }
 
 // Parts are parts of a bucket.
@@ -44,8 +47,11 @@ const (
 	PartCounter                   // First, FirstT, Resets and Corr
 )
 
-// Drop forgets parts.
+// Drop forgets parts, of floats.
 func (b *Bucket) Drop(p Parts) {
+	if b.Hist != nil {
+		return
+	}
 	if b.Lacks |= p; p&PartSum != 0 {
 		b.Sum = 0
 	}

@@ -9,6 +9,7 @@ type Folder struct {
 	// with its compensation until the bucket is closed.
 	open    Bucket
 	sum     sum
+	hist    histFolder
 	filling bool
 }
 
@@ -20,19 +21,28 @@ func (f *Folder) Reset() {
 	f.out, f.filling = f.out[:0], false
 }
 
+// enter opens the window that t lies in.
+func (f *Folder) enter(t int64) {
+	if f.filling && t < f.open.Start+f.res {
+		return
+	}
+	f.close()
+	f.open = Bucket{Start: Window(t, f.res)}
+	f.sum = sum{}
+	f.filling = true
+}
+
 // Add takes the next sample: t in Unix milliseconds, not before the last one. A
 // staleness marker ends the series in its window until the next sample.
 func (f *Folder) Add(t int64, v float64) {
-	if !f.filling || t >= f.open.Start+f.res {
-		f.close()
-		f.open = Bucket{Start: Window(t, f.res)}
-		f.sum = sum{}
-		f.filling = true
-	}
+	f.enter(t)
 	b := &f.open
 	switch {
 	case IsStale(v):
 		b.Ended = true
+	case b.Hist != nil:
+		b.Hist.Mixed = true
+		f.count(t, t, 1)
 	case b.Count == 0:
 		b.first(t, v)
 		f.sum.add(v)
@@ -48,16 +58,13 @@ func (f *Folder) Add(t int64, v float64) {
 // AddBucket takes the next bucket of a finer tier, in time order: an hour is
 // merged from its twelve. The answer is that of folding the raw samples.
 func (f *Folder) AddBucket(n Bucket) {
-	if !f.filling || n.Start >= f.open.Start+f.res {
-		f.close()
-		f.open = Bucket{Start: Window(n.Start, f.res)}
-		f.sum = sum{}
-		f.filling = true
-	}
+	f.enter(n.Start)
 	b := &f.open
 	switch {
 	case n.Count == 0:
 		b.Ended = n.Ended || b.Ended
+	case n.Hist != nil || b.Hist != nil:
+		f.mergeHist(&n)
 	case b.Count == 0:
 		start := b.Start
 		*b = n
@@ -88,7 +95,10 @@ func (f *Folder) close() {
 		return
 	}
 	f.filling = false
-	if f.open.Count > 0 {
+	switch {
+	case f.open.Hist != nil:
+		f.closeHist()
+	case f.open.Count > 0:
 		f.open.Sum = f.sum.value()
 		f.open.Drop(f.open.Lacks)
 	}

@@ -238,6 +238,7 @@ type decoder struct {
 	ended                []int
 	chunk2               chunkenc.XORChunk // a second column at the same time
 	it2                  chunkenc.Iterator
+	hist                 histDecoder
 }
 
 // decode appends the chunk's buckets to dst, the wanted columns filled in. The
@@ -255,6 +256,9 @@ func (d *decoder) decode(c *aggrChunk, dst []fold.Bucket, res int64, want column
 		if sub[i], rest, err = cutSub(rest); err != nil {
 			return dst, err
 		}
+	}
+	if len(rest) > 1 && rest[0] == extHistVersion {
+		return d.decodeHists(dst, sub, rest[1], rest[2:], res, want)
 	}
 	if len(rest) < 2 || rest[0] != extVersion || rest[1]&^extFlagsMask != 0 {
 		return dst, fmt.Errorf("%w: extension of an unknown version", errAggr)

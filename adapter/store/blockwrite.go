@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -127,11 +126,13 @@ func (w blockWriter) writeData(dir string, symbols []string, feed seriesFeed) (s
 			return nil
 		}
 		metas = metas[:0]
-		for part := range slices.Chunk(bs, maxChunkBuckets) {
-			c, err := encodeAggr(part, w.res)
+		for len(bs) > 0 {
+			c, n, err := encodeRun(bs, w.res)
 			if err != nil {
 				return fmt.Errorf("encode buckets: %w", err)
 			}
+			part := bs[:n]
+			bs = bs[n:]
 			metas = append(metas, chunks.Meta{
 				Chunk: c, MinTime: part[0].Start + w.res - 1, MaxTime: part[len(part)-1].Start + w.res - 1,
 			})

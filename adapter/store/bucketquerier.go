@@ -259,7 +259,7 @@ func (s *bucketSeries) samples(si *sampleIterator) (_ samples, err error) {
 	if sm.agg == Value && o.Counter != nil {
 		sm.counter = o.Counter(s.lset.Get(model.MetricNameLabel))
 	}
-	out := samples{si.room.ts[:0], si.room.vs[:0]}
+	out := samples{si.room.ts[:0], si.room.vs[:0], si.room.hs[:0]}
 	defer func() { si.room = out }()
 	for _, c := range s.chks {
 		quick, err := si.dec.quickValues(&out, c, &sm, s.q.windowFrom(), s.q.windowTo())

@@ -15,6 +15,32 @@ import (
 type samples struct {
 	ts []int64
 	vs []float64
+	// hs has the histograms, nil where a sample is a float; it may be shorter than ts.
+	hs []*histogram.FloatHistogram
+}
+
+// hist is sample i as a histogram, nil where it is a float.
+func (s *samples) hist(i int) *histogram.FloatHistogram {
+	if i >= len(s.hs) {
+		return nil
+	}
+	return s.hs[i]
+}
+
+// addHist adds a histogram, nil being none.
+func (s *samples) addHist(t int64, h *histogram.FloatHistogram) {
+	if h == nil {
+		return
+	}
+	s.pad()
+	s.ts, s.vs, s.hs = append(s.ts, t), append(s.vs, 0), append(s.hs, h)
+}
+
+// pad makes hs as long as the rest.
+func (s *samples) pad() {
+	for len(s.hs) < len(s.ts) {
+		s.hs = append(s.hs, nil)
+	}
 }
 
 func (s *samples) add(t int64, v float64) {
@@ -60,6 +86,10 @@ func (s sampler) add(dst *samples, b *fold.Bucket) {
 		if s.agg == Value {
 			dst.add(b.Start, math.Float64frombits(value.StaleNaN))
 		}
+		return
+	}
+	if b.Hist != nil {
+		s.addHist(dst, b)
 		return
 	}
 	switch s.agg {
@@ -145,15 +175,21 @@ func (s sampler) addValue(dst *samples, b *fold.Bucket) {
 // settle drops the staleness marker that a sample follows at the same time: the
 // series came back.
 func (s *samples) settle() {
+	if len(s.hs) > 0 {
+		s.pad()
+	}
 	n := 0
 	for i := range s.ts {
 		if i+1 < len(s.ts) && s.ts[i+1] <= s.ts[i] && value.IsStaleNaN(s.vs[i]) {
 			continue
 		}
 		s.ts[n], s.vs[n] = s.ts[i], s.vs[i]
+		if len(s.hs) > 0 {
+			s.hs[n] = s.hs[i]
+		}
 		n++
 	}
-	s.ts, s.vs = s.ts[:n], s.vs[:n]
+	s.ts, s.vs, s.hs = s.ts[:n], s.vs[:n], s.hs[:min(n, len(s.hs))]
 }
 
 // clip keeps the samples in [mint, maxt].
@@ -163,7 +199,7 @@ func (s *samples) clip(mint, maxt int64) {
 	if i > j {
 		i = j
 	}
-	s.ts, s.vs = s.ts[i:j], s.vs[i:j]
+	s.ts, s.vs, s.hs = s.ts[i:j], s.vs[i:j], s.hs[min(i, len(s.hs)):min(j, len(s.hs))]
 }
 
 // sampleIterator iterates over samples. It implements chunkenc.Iterator.
@@ -191,6 +227,9 @@ func (it *sampleIterator) kind() chunkenc.ValueType {
 	if it.err != nil || it.i >= len(it.s.ts) {
 		return chunkenc.ValNone
 	}
+	if it.s.hist(it.i) != nil {
+		return chunkenc.ValFloatHistogram
+	}
 	return chunkenc.ValFloat
 }
 
@@ -207,10 +246,19 @@ func (it *sampleIterator) AtT() int64           { return it.s.ts[it.i] }
 func (it *sampleIterator) AtST() int64          { return 0 }
 func (it *sampleIterator) Err() error           { return it.err }
 
+// AtHistogram is not for use: what buckets give are float histograms.
 func (it *sampleIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
 	return it.s.ts[it.i], nil
 }
 
-func (it *sampleIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
-	return it.s.ts[it.i], nil
+func (it *sampleIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	from := it.s.hist(it.i)
+	switch {
+	case from == nil:
+		return it.s.ts[it.i], nil
+	case h == nil:
+		return it.s.ts[it.i], from.Copy()
+	}
+	from.CopyTo(h)
+	return it.s.ts[it.i], h
 }

@@ -51,20 +51,32 @@ func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuc
 	return nil
 }
 
-// foldSeries folds the floats of one series in s. Native histograms stay raw and
-// are counted.
-func (d *Driver) foldSeries(it chunkenc.Iterator, s span) error {
+// foldSeries folds one series in s. What a histogram of a sender's making breaks
+// costs the series, not the program.
+func (d *Driver) foldSeries(it chunkenc.Iterator, s span) (err error) {
 	d.folder.Reset()
-	n := 0
-	defer func() { d.m.samples.Add(float64(n)) }()
+	n, hists := 0, 0
+	defer func() {
+		d.m.samples.Add(float64(n))
+		d.m.histograms.Add(float64(hists))
+		if r := recover(); r != nil {
+			err = fmt.Errorf("fold a sample: %v", r)
+		}
+	}()
 	for {
 		kind := it.Next()
 		if kind == chunkenc.ValNone {
 			return it.Err()
 		}
 		if kind != chunkenc.ValFloat {
-			if t := it.AtT(); t >= s.from && t < s.to {
-				d.m.histograms.Inc()
+			t := it.AtT()
+			if t >= s.to {
+				return nil
+			}
+			if t >= s.from {
+				_, d.hist = it.AtFloatHistogram(d.hist)
+				d.folder.AddHistogram(t, d.hist)
+				hists++
 			}
 			continue
 		}

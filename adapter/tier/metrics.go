@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
 		late:       counter("late_windows_total", "Times that a window already folded got samples."),
 		refolded:   counter("refolded_windows_total", "Windows folded again for late samples."),
 		samples:    counter("samples_total", "Raw samples folded."),
-		histograms: counter("histograms_skipped_total", "Native histogram samples that folds left raw."),
+		histograms: counter("histograms_total", "Raw native histograms folded."),
 		skipped:    counter("series_skipped_total", "Series that could not be read for a fold."),
 		failures:   counter("failures_total", "Fold cycles that failed and were tried again."),
 		cpu:        counter("cpu_seconds_total", "CPU time of fold cycles, merges and retention included."),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/ticktier/ticktier/adapter/fold"
@@ -61,8 +62,9 @@ type Driver struct {
 	Config
 	cycle   sync.Mutex // held while blocks may come or go
 	journal *journal
-	folder  *fold.Folder // of Fine's resolution, reused
-	merger  *fold.Folder // of Coarse's
+	folder  *fold.Folder              // of Fine's resolution, reused
+	merger  *fold.Folder              // of Coarse's
+	hist    *histogram.FloatHistogram // reused
 	// claimed is the time before which every window has been, or is being, folded:
 	// a sample before it is late.
 	claimed atomic.Int64
