@@ -18,20 +18,23 @@ import (
 // fold sees the sample or this sees the watermark.
 type lateAppender struct {
 	storage.ExemplarAppenderV2
+	raw      *Raw
 	late     *lateness // nil: nobody wants to know
-	torn     *torn
-	hist     *histMark
-	from, to int64   // of the window noted last
-	windows  []int64 // noted, in no order
+	oldest   int64     // time
+	from, to int64     // of the window noted last
+	windows  []int64   // noted, in no order
 }
 
 func (a *lateAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
 	if h != nil || fh != nil {
-		if err := a.hist.note(); err != nil {
+		if err := a.raw.hist.note(); err != nil {
 			return 0, err
 		}
 	}
 	ref, err := a.ExemplarAppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	if err == nil {
+		a.oldest = min(a.oldest, t)
+	}
 	if a.late != nil && (t < a.from || t >= a.to) {
 		a.note(t)
 	}
@@ -51,16 +54,22 @@ var errLateLog = errors.New("a write to the log of late samples failed")
 // Commit commits, then marks. Where marking fails the samples are stored, but the
 // sender is told otherwise and sends them again, which marks them again.
 func (a *lateAppender) Commit() error {
-	a.torn.commits.RLock()
-	defer a.torn.commits.RUnlock()
-	before := a.torn.failed()
+	a.raw.torn.commits.RLock()
+	defer a.raw.torn.commits.RUnlock()
+	before := a.raw.torn.failed()
 	if err := a.ExemplarAppenderV2.Commit(); err != nil {
-		a.torn.tear(err)
+		a.raw.torn.tear(err)
 		return fmt.Errorf("%w: %w", ErrTorn, err)
 	}
-	if a.torn.failed() > before {
-		a.torn.tear(errLateLog)
+	if a.raw.torn.failed() > before {
+		a.raw.torn.tear(errLateLog)
 		return fmt.Errorf("%w: %w", ErrTorn, errLateLog)
+	}
+	for {
+		o := a.raw.oldest.Load()
+		if a.oldest >= o || a.raw.oldest.CompareAndSwap(o, a.oldest) {
+			break
+		}
 	}
 	if a.late == nil {
 		return nil

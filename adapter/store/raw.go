@@ -55,7 +55,7 @@ type Raw struct {
 	torn       torn
 	hist       histMark
 	fills      fills
-	window     int64 // of out-of-order samples, in ms
+	oldest     atomic.Int64 // time of the oldest sample that the logs or an appender brought
 }
 
 // lateness is who hears of samples that come for windows already folded.
@@ -71,7 +71,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("make the directory of raw samples: %w", err)
 	}
-	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}, window: o.OutOfOrderWindow.Milliseconds()}
+	r := &Raw{dir: dir, torn: torn{ch: make(chan struct{})}}
 	r.deletable.Store(math.MinInt64)
 	r.roomBefore.Store(math.MinInt64)
 	r.dropped = newDropped("raw", o.Registerer)
@@ -110,6 +110,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	r.db = db
+	r.oldest.Store(db.Head().MinOOOTime())
 	r.readyDB.Store(db)
 	if err := r.loadFills(context.Background()); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -170,7 +171,7 @@ func (r *Raw) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	}
 	app := r.db.AppenderV2(ctx)
 	if e, ok := app.(storage.ExemplarAppenderV2); ok {
-		return &lateAppender{ExemplarAppenderV2: e, late: r.late.Load(), torn: &r.torn, hist: &r.hist}
+		return &lateAppender{ExemplarAppenderV2: e, raw: r, late: r.late.Load(), oldest: math.MaxInt64}
 	}
 	return app
 }
@@ -209,10 +210,7 @@ func (r *Raw) MinTime() int64 {
 	t = min(t, h.MinTime())
 	// After a compaction the TSDB only knows that late samples are not before the
 	// out-of-order window: no sample need be there.
-	if o := h.MinOOOTime(); o > h.MaxTime()-r.window {
-		t = min(t, o)
-	}
-	return t
+	return min(t, max(h.MinOOOTime(), r.oldest.Load()))
 }
 
 // MaxTime is the time of the newest sample held, math.MinInt64 where there is
