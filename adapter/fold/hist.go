@@ -11,8 +11,11 @@ type Hist struct {
 	// Corr is the sum of the samples that a reset came after: the increase is
 	// Last − First + Corr. Nil without resets and for a gauge. Where the window
 	// holds exponential and custom buckets, which have no sum, it is an empty
-	// histogram of the other kind than First.
+	// histogram of the other kind than Last.
 	Corr *histogram.FloatHistogram
+	// Alone says that the counter was reset right after First, which Corr does then
+	// not hold: the increase is Last + Corr, whatever the layout of First was.
+	Alone bool
 	// Sum is the sum of all, at the lowest resolution among them. Nil where they
 	// have none.
 	Sum *histogram.FloatHistogram
@@ -27,8 +30,10 @@ type Hist struct {
 // window holds histograms that have no difference.
 func (h *Hist) Increase() (*histogram.FloatHistogram, error) {
 	out := h.Last.Copy()
-	if _, _, _, err := out.Sub(h.First); err != nil {
-		return nil, err
+	if !h.Alone {
+		if _, _, _, err := out.Sub(h.First); err != nil {
+			return nil, err
+		}
 	}
 	if h.Corr != nil {
 		if _, _, _, err := out.Add(h.Corr); err != nil {
@@ -43,6 +48,9 @@ func (h *Hist) Increase() (*histogram.FloatHistogram, error) {
 type histFolder struct {
 	last *histogram.FloatHistogram // a copy of its own of the newest, reused
 	comp *histogram.FloatHistogram // compensation of the sum
+	// custom is the kind of buckets that the increase is made of; spoilt says that
+	// there are both, so that it has none.
+	custom, spoilt bool
 }
 
 // AddHistogram takes the next sample, a native histogram, as Add takes a float. It
@@ -93,7 +101,7 @@ func (f *Folder) openHist(h *histogram.FloatHistogram) {
 	sum := h.Copy()
 	sum.CounterResetHint = histogram.GaugeType
 	f.open.Hist = &Hist{First: first, Sum: sum, Gauge: gauge}
-	f.hist.comp = nil
+	f.hist.comp, f.hist.custom, f.hist.spoilt = nil, h.UsesCustomBuckets(), false
 }
 
 // setLast copies h to be the newest histogram.
@@ -111,42 +119,50 @@ func (f *Folder) followHist(next *histogram.FloatHistogram, resets uint32) {
 	if h.Gauge {
 		return
 	}
-	if next.UsesCustomBuckets() != h.First.UsesCustomBuckets() {
-		h.Corr = unlike(h.First)
+	f.open.Resets += resets
+	reset := next.DetectReset(f.hist.last)
+	switch {
+	case reset && f.open.Count == 1:
+		f.open.Resets++
+		h.Alone, f.hist.custom = true, next.UsesCustomBuckets()
+	case next.UsesCustomBuckets() != f.hist.custom:
+		f.hist.spoilt = true
 	}
-	if next.DetectReset(f.hist.last) {
+	if reset && f.open.Count > 1 {
 		f.open.Resets++
 		f.correct(f.hist.last)
 	}
-	f.open.Resets += resets
 }
 
 // correct adds what had been counted until a reset.
 func (f *Folder) correct(by *histogram.FloatHistogram) {
 	h := f.open.Hist
-	if h.Corr != nil && h.Corr.UsesCustomBuckets() != h.First.UsesCustomBuckets() {
-		return // there is no sum any more
-	}
-	if by.UsesCustomBuckets() != h.First.UsesCustomBuckets() {
-		h.Corr = unlike(h.First)
+	switch {
+	case f.hist.spoilt:
 		return
-	}
-	if h.Corr == nil {
+	case by.UsesCustomBuckets() != f.hist.custom:
+		f.hist.spoilt = true
+		return
+	case h.Corr == nil:
 		h.Corr = by.Copy()
-		h.Corr.CounterResetHint = histogram.GaugeType
-		return
-	}
-	if _, _, _, err := h.Corr.Add(by); err != nil {
-		h.Corr = unlike(h.First)
-		return
+	default:
+		if _, _, _, err := h.Corr.Add(by); err != nil {
+			f.hist.spoilt = true
+		}
 	}
 	h.Corr.CounterResetHint = histogram.GaugeType
 }
 
+// spoilt reports whether the window holds histograms that have no difference.
+func (h *Hist) spoilt() bool {
+	custom := h.Last.UsesCustomBuckets()
+	return !h.Alone && h.First.UsesCustomBuckets() != custom || h.Corr != nil && h.Corr.UsesCustomBuckets() != custom
+}
+
 // unlike is an empty histogram of the other kind of buckets, which cannot be added.
-func unlike(h *histogram.FloatHistogram) *histogram.FloatHistogram {
+func unlike(custom bool) *histogram.FloatHistogram {
 	out := &histogram.FloatHistogram{CounterResetHint: histogram.GaugeType}
-	if !h.UsesCustomBuckets() {
+	if !custom {
 		out.Schema = histogram.CustomBucketsSchema
 	}
 	return out
@@ -188,9 +204,17 @@ func (f *Folder) mergeHist(n *Bucket) {
 		if n.Hist.Corr != nil {
 			b.Hist.Corr = n.Hist.Corr.Copy()
 		}
+		if b.Hist.Alone = n.Hist.Alone; b.Hist.Alone {
+			f.hist.custom = n.Hist.Last.UsesCustomBuckets()
+		}
+		f.hist.spoilt = n.Hist.spoilt()
 		f.setLast(n.Hist.Last)
 	default:
 		f.followHist(n.Hist.First, n.Resets)
+		f.hist.spoilt = f.hist.spoilt || n.Hist.spoilt()
+		if n.Hist.Alone && !b.Hist.Gauge {
+			f.correct(n.Hist.First)
+		}
 		if n.Hist.Corr != nil && !b.Hist.Gauge {
 			f.correct(n.Hist.Corr)
 		}
@@ -210,6 +234,9 @@ func (f *Folder) closeHist() {
 		h.Last.CounterResetHint = histogram.GaugeType
 	} else {
 		h.Last.CounterResetHint = histogram.UnknownCounterReset
+	}
+	if f.hist.spoilt && !h.Gauge {
+		h.Corr = unlike(h.Last.UsesCustomBuckets())
 	}
 	if h.Sum == nil {
 		return

@@ -99,7 +99,9 @@ func foldHists(res int64, in []histSample) []Bucket {
 // it has none.
 func naiveIncrease(in []histSample) *histogram.FloatHistogram {
 	out := in[len(in)-1].h.Copy()
-	if _, _, _, err := out.Sub(in[0].h); err != nil {
+	if len(in) > 1 && in[1].h.DetectReset(in[0].h) {
+		in = in[1:]
+	} else if _, _, _, err := out.Sub(in[0].h); err != nil {
 		return nil
 	}
 	for i := 1; i < len(in); i++ {

@@ -48,6 +48,12 @@ func seed(t testing.TB) uint64 {
 	return s
 }
 
+// sample is one float sample.
+type sample struct {
+	t int64
+	v float64
+}
+
 // history is raw samples by series.
 type history map[string]*hist
 
@@ -222,7 +228,11 @@ type fakeSeries struct {
 
 func (s *fakeSeries) Labels() labels.Labels { return s.lset }
 func (s *fakeSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
-	return &listIterator{list: s.list, i: -1}
+	points := make([]point, len(s.list))
+	for i, x := range s.list {
+		points[i] = point{t: x.t, v: x.v}
+	}
+	return &listIterator{list: points, i: -1}
 }
 
 // foldNaively gives the samples of one aggregate of a window, as store.Agg says.

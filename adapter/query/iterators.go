@@ -10,7 +10,7 @@ import (
 
 // listIterator iterates over samples. It implements chunkenc.Iterator.
 type listIterator struct {
-	list []sample
+	list []point
 	i    int
 	err  error
 }
@@ -20,6 +20,9 @@ func (it *listIterator) Next() chunkenc.ValueType { it.i++; return it.kind() }
 func (it *listIterator) kind() chunkenc.ValueType {
 	if it.i >= len(it.list) {
 		return chunkenc.ValNone
+	}
+	if it.list[it.i].h != nil {
+		return chunkenc.ValFloatHistogram
 	}
 	return chunkenc.ValFloat
 }
@@ -42,12 +45,21 @@ func (it *listIterator) AtT() int64           { return it.list[it.i].t }
 func (it *listIterator) AtST() int64          { return 0 }
 func (it *listIterator) Err() error           { return it.err }
 
+// AtHistogram is not for use: there are only float histograms.
 func (it *listIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
 	return it.AtT(), nil
 }
 
-func (it *listIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
-	return it.AtT(), nil
+func (it *listIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	from := it.list[it.i].h
+	switch {
+	case from == nil:
+		return it.AtT(), nil
+	case h == nil:
+		return it.AtT(), from.Copy()
+	}
+	from.CopyTo(h)
+	return it.AtT(), h
 }
 
 // bounded drops the samples of an iterator that lie outside of a stretch.

@@ -111,6 +111,7 @@ type bucket struct {
 	corrected                    float64 // sum of the counter samples before a fall
 	points                       int     // counter samples seen
 	hasSum                       bool
+	hists                        *buckethists // nil without any
 }
 
 func newBucket(start int64) bucket {
@@ -129,6 +130,8 @@ type bucketPart struct {
 	bs  []bucket
 	res int64
 	i   int // the first bucket whose window ends after the range's start
+	// hists: there are buckets with histograms.
+	hists bool
 }
 
 // seek moves to the range [lo, hi) and reports whether there is a bucket in it.
@@ -173,27 +176,19 @@ func (q *Queryable) readBuckets(dst []bucket, aggs []store.Agg, cols []storage.S
 		i := 0
 		it = series.Iterator(it)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-			if vt != chunkenc.ValFloat {
-				continue
-			}
 			n++
-			t, v := it.At()
-			if value.IsStaleNaN(v) {
-				continue
-			}
-			start := floorTo(t, res)
-			if c == 0 {
-				if k := len(out); k == 0 || out[k-1].start != start {
-					out = append(out, newBucket(start))
+			start := floorTo(it.AtT(), res)
+			if k := len(out); c == 0 && (k == 0 || out[k-1].start != start) {
+				if vt == chunkenc.ValFloat && isStale(it) {
+					continue
 				}
-				out[len(out)-1].set(aggs[c], t, v)
-				continue
+				out = append(out, newBucket(start))
 			}
 			for i < len(out) && out[i].start < start {
 				i++
 			}
 			if i < len(out) && out[i].start == start {
-				out[i].set(aggs[c], t, v)
+				out[i].take(aggs[c], vt, it)
 			}
 		}
 		if it.Err() != nil {
@@ -203,7 +198,31 @@ func (q *Queryable) readBuckets(dst []bucket, aggs []store.Agg, cols []storage.S
 	return out, n, nil
 }
 
-// set takes one sample of the column agg.
+func isStale(it chunkenc.Iterator) bool {
+	_, v := it.At()
+	return value.IsStaleNaN(v)
+}
+
+// take takes the sample that it stands on, one of the column agg.
+func (b *bucket) take(agg store.Agg, vt chunkenc.ValueType, it chunkenc.Iterator) {
+	ends := agg == store.Counter
+	if vt == chunkenc.ValFloatHistogram {
+		t, h := it.AtFloatHistogram(nil)
+		b.setHist(!ends, t, h)
+		b.hists.mixed = b.hists.mixed || ends && b.points > 0 || !ends && b.hasSum
+		return
+	}
+	t, v := it.At()
+	if value.IsStaleNaN(v) {
+		return
+	}
+	b.set(agg, t, v)
+	if b.hists != nil && (ends || agg == store.Sum) {
+		b.hists.mixed = true
+	}
+}
+
+// set takes one float of the column agg.
 func (b *bucket) set(agg store.Agg, t int64, v float64) {
 	switch agg {
 	case store.Count:

@@ -13,7 +13,7 @@ import (
 // counter: the mean of the first and the last sample of a bucket, times their
 // number.
 func (s *plannedSeries) estimateSums(bs []bucket, st stretch, res int64) error {
-	lacks := func(b bucket) bool { return !b.hasSum }
+	lacks := func(b bucket) bool { return !b.hasSum && b.hists == nil }
 	if !slices.ContainsFunc(bs, lacks) {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *plannedSeries) estimateSums(bs []bucket, st stretch, res int64) error {
 		for k < len(ends) && ends[k].start < b.start {
 			k++
 		}
-		if !b.hasSum && k < len(ends) && ends[k].start == b.start {
+		if lacks(*b) && k < len(ends) && ends[k].start == b.start {
 			b.sum = (ends[k].first + ends[k].last) / 2 * b.count
 		}
 	}

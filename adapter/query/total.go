@@ -261,10 +261,15 @@ func (a *total) total() float64 {
 // distance of samples; beyond that, half a distance is added; and a counter is
 // not stretched back to where it would have been negative.
 func (a *total) extrapolate() (float64, bool) {
-	sampled := float64(a.lastT - a.firstT)
-	if !a.some || sampled <= 0 || (a.n < 2 && !a.cut) {
+	if !a.some || a.lastT <= a.firstT || (a.n < 2 && !a.cut) {
 		return 0, false
 	}
+	return a.grown * a.factor(), true
+}
+
+// factor is what to stretch by.
+func (a *total) factor() float64 {
+	sampled := float64(a.lastT - a.firstT)
 	mean := sampled / max(a.n-1, 1)
 	toStart, toEnd := float64(a.firstT-a.lo), float64(a.hi-a.lastT)
 	if toStart >= 1.1*mean {
@@ -276,5 +281,5 @@ func (a *total) extrapolate() (float64, bool) {
 	if toEnd >= 1.1*mean {
 		toEnd = mean / 2
 	}
-	return a.grown * (sampled + toStart + toEnd) / sampled, true
+	return (sampled + toStart + toEnd) / sampled
 }

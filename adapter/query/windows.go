@@ -69,7 +69,7 @@ func newWindows(s *plannedSeries, reuse chunkenc.Iterator) *windows {
 		if err != nil {
 			w.err = err
 		}
-		w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res}, src: st.src})
+		w.parts = append(w.parts, part{buckets: &bucketPart{bs: bs, res: res, hists: slices.ContainsFunc(bs, func(b bucket) bool { return b.hists != nil })}, src: st.src})
 		w.buffers = append(w.buffers, make([][]bucket, i+1-len(w.buffers))...)
 		w.buffers[i] = bs
 	}
@@ -153,9 +153,15 @@ func (w *windows) compute(t int64) bool {
 	if rawOnly {
 		return alone != nil && w.computeRaw(t, alone)
 	}
+	if w.hasHists(t) {
+		return w.computeHists(lo, t)
+	}
 	for _, p := range w.parts {
 		if p.raw != nil {
 			tot.addRaw(p.raw.floats)
+			if tot.fn == "count_over_time" {
+				tot.n += float64(len(p.raw.hists))
+			}
 		} else {
 			tot.addBefore(p.buckets.before())
 			p.buckets.each(t, tot.addBucket)

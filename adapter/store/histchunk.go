@@ -29,7 +29,8 @@ const (
 	histResets     = 1 << 1
 	histMixed      = 1 << 2
 	histFirstReset = 1 << 3
-	histMask       = histEnded | histResets | histMixed | histFirstReset
+	histAlone      = 1 << 4
+	histMask       = histEnded | histResets | histMixed | histFirstReset | histAlone
 )
 
 // encodeRun encodes as many leading buckets as fit one chunk and says how many.
@@ -164,7 +165,7 @@ func (e *histEncoder) next(bs []fold.Bucket, i int) (_ *histogram.FloatHistogram
 	if i > 0 && h.First.DetectReset(bs[i-1].Hist.Last) && !e.correct(bs[i-1].Hist.Last) {
 		return nil, false
 	}
-	if h.Corr != nil && !e.correct(h.Corr) {
+	if h.Alone && !e.correct(h.First) || h.Corr != nil && !e.correct(h.Corr) {
 		return nil, false
 	}
 	if e.offset == nil {
@@ -270,6 +271,9 @@ func appendHistSpecials(dst []byte, bs []fold.Bucket) []byte {
 		if b.Hist.Mixed {
 			f |= histMixed
 		}
+		if b.Hist.Alone {
+			f |= histAlone
+		}
 		if b.Hist.First.CounterResetHint == histogram.CounterReset {
 			f |= histFirstReset
 		}
@@ -279,7 +283,7 @@ func appendHistSpecials(dst []byte, bs []fold.Bucket) []byte {
 		n++
 		list = append(binary.AppendUvarint(list, uint64(i-prev)), f)
 		prev = i
-		if f&histResets != 0 {
+		if f&(histResets|histAlone) != 0 {
 			list = binary.AppendUvarint(list, uint64(b.Resets))
 		}
 	}

@@ -212,7 +212,8 @@ func (d *decoder) decodeHistSpecials(bs []fold.Bucket, b []byte) (rest []byte, e
 		d.hist.flags[at] = f
 		bs[at].Ended = f&histEnded != 0
 		bs[at].Hist.Mixed = f&histMixed != 0
-		if f&histResets != 0 {
+		bs[at].Hist.Alone = f&histAlone != 0
+		if f&(histResets|histAlone) != 0 {
 			resets, k := binary.Uvarint(b)
 			if k < 1 || resets > math.MaxUint32 {
 				return nil, errSpecial

@@ -65,16 +65,19 @@ func (s sampler) addHistCounter(dst *samples, b *fold.Bucket) {
 		return
 	}
 	dst.addHist(first, h.First)
+	if h.Gauge {
+		dst.addHist(b.LastT, h.Last)
+		return
+	}
+	hint := histogram.NotCounterReset
+	if h.Alone {
+		hint = histogram.CounterReset
+	}
 	if h.Corr != nil {
-		dst.addHist(max(first, b.LastT-1), hinted(h.Corr, histogram.NotCounterReset))
-		dst.addHist(b.LastT, hinted(h.Last, histogram.CounterReset))
-		return
+		dst.addHist(max(first, b.LastT-1), hinted(h.Corr, hint))
+		hint = histogram.CounterReset
 	}
-	if !h.Gauge {
-		dst.addHist(b.LastT, hinted(h.Last, histogram.NotCounterReset))
-		return
-	}
-	dst.addHist(b.LastT, h.Last)
+	dst.addHist(b.LastT, hinted(h.Last, hint))
 }
 
 // hinted is h with another hint, sharing everything else.
