@@ -88,6 +88,9 @@ func runExporter(ctx context.Context, o *options, c cell, names map[string]time.
 	if read > 0 {
 		s.bytes = (after.bytes - before.bytes) / read
 	}
+	if after.ringTicks == 0 {
+		return s, errors.New("/metrics tells of no ticks in the ring")
+	}
 	s.ringBytes = after.ringBytes / after.ringTicks
 	return s, p.Stop(10 * time.Second)
 }
@@ -118,10 +121,7 @@ func ownCounts(ctx context.Context, cl *client.Client) (own, error) {
 			*to += v
 		}
 	}
-	if n.ringTicks == 0 { // of ticks it tells once a second
-		return n, errors.New("/metrics does not tell of ticks")
-	}
-	return n, nil
+	return n, nil // of ticks it tells after a second
 }
 
 // share is the part of slots that was read.
