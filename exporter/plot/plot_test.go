@@ -21,7 +21,7 @@ func recording() string {
 		`{"id":3,"name":"node_softnet_dropped_total","labels":{"cpu":"0"}}]}` + "\n")
 	idle, user, rx := 0, 0, 0
 	for i := range 6000 {
-		t := 1_700_000_000_000 + 10*i
+		t := 1_700_000_000_000 + 10*int64(i)
 		if i == 3000 {
 			user, rx = user+1, rx+1000
 		} else {
