@@ -447,3 +447,74 @@ func (n *cable) mend(t testing.TB) {
 		t.Errorf("tc: %v\n%s", err, out)
 	}
 }
+
+// TestHoursOfOutage is prometheus#13539 with its number of ticks: the receiver is away for
+// as many as there are in minutes at 10 Hz, which at 1000 Hz take seconds; the exporter is
+// killed at half of it. TICKTIER_E2E_LONG=on makes it 190 minutes' worth.
+func TestHoursOfOutage(t *testing.T) {
+	// Not in parallel: at 1000 Hz a tick has little patience with neighbours.
+	half := 8 * time.Second
+	if os.Getenv("TICKTIER_E2E_LONG") == "on" {
+		half = 57 * time.Second
+	}
+	adapter := startAdapter(t, t.TempDir())
+	line := startProxy(t, adapter.addr)
+	spool := filepath.Join(t.TempDir(), "spool")
+	args := []string{"--rate=1000", "--floor-hz=1000", "--ring.max-bytes=64KiB", "--ring.duration=2s", "--collector.disable-defaults", "--collector.stat", "--spool.dir=" + spool,
+		"--remote-write.interval=500ms", "--shutdown.timeout=2s", "--remote-write.url=http://" + line.addr + "/api/v1/write"}
+	exporter := startExporter(t, args...)
+	start := ticking(t, adapter)
+	line.cut()
+	pause(t, half)
+	before := account(t, exporter)
+	killed := nowMs()
+	exporter.kill()
+	spoolIs(t, spool, true)
+	second := startExporter(t, args...)
+	pause(t, half)
+	if err := line.mend(line.addr); err != nil {
+		t.Fatal(err)
+	}
+	end := delivered(t, second, adapter, 120*time.Second)
+	after := account(t, second)
+	first, then := split(samplesOf(t, adapter, start, end), killed)
+	if len(first) == 0 || len(then) == 0 {
+		t.Fatalf("%d samples of the first session, %d of the second", len(first), len(then))
+	}
+	edge := first[len(first)-1].T
+	t.Logf("%d ticks, %.0f minutes at 10 Hz; the kill cost %d ms", len(first)+len(then), float64(len(first)+len(then))/600, killed-edge)
+	if killed-edge > 2000 {
+		t.Errorf("the kill cost %d ms", killed-edge)
+	}
+	if before.lost+after.lost+before.dropped+after.dropped > 0 {
+		t.Errorf("counted as lost: %+v, %+v", before, after)
+	}
+	checkTicks(t, "before the kill", adapter, start, edge)
+	checkTicks(t, "after the kill", adapter, then[0].T-1, end)
+}
+
+// checkTicks demands as many samples as the exporter counted ticks between two times, each
+// at a time of its own.
+func checkTicks(t testing.TB, what string, server *app, from, to int64) {
+	t.Helper()
+	r, err := server.Query(t.Context(), fmt.Sprintf("ticktier_exporter_ticks_total[%dms]", to-from), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Series) != 1 || len(r.Series[0].Samples) < 2 {
+		t.Fatalf("%s: %d series of the count of ticks", what, len(r.Series))
+	}
+	ticks := r.Series[0].Samples
+	begin, end := ticks[0], ticks[len(ticks)-1]
+	samples := samplesOf(t, server, begin.T, end.T)
+	for i := 1; i < len(samples); i++ {
+		if samples[i].T <= samples[i-1].T {
+			t.Fatalf("%s: %d follows %d", what, samples[i].T, samples[i-1].T)
+		}
+	}
+	want := end.V - begin.V
+	t.Logf("%s: %d samples of %v ticks", what, len(samples), want)
+	if d := float64(len(samples)) - want; d < -1 || d > 1 {
+		t.Errorf("%s: %d samples, want %v", what, len(samples), want)
+	}
+}

@@ -13,6 +13,8 @@
 //   - remote write to and from real peers, same answers: remotewrite_test.go
 //   - three tiers against an oracle, expiry, SIGKILL: tiers_test.go, tierskilled_test.go
 //   - a receiver that is away for 30 s, nothing missing or doubled: outage_test.go
+//   - outages with kills and power cuts, real receivers, full disks: delivery_test.go
+//   - a clock that starts in 1970, is set and stepped; certificates then: clock_test.go
 //   - bad input is named and harms nothing: badinput_test.go
 //   - the same series as the real node_exporter: beside_test.go, trees_test.go, madetrees_test.go
 //   - dead FUSE mounts, a hung sensor, lxcfs: hanging_test.go; a container's network: netns_test.go
