@@ -390,7 +390,7 @@ func (r *reading) addProto(m *protoMetric, key []byte, suffix, label string, num
 		own = append(own, collectors.Label{Name: label, Value: promtext.Float(number)})
 	}
 	r.scratch = own
-	slices.SortStableFunc(own, func(a, b collectors.Label) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(own, func(a, b collectors.Label) int { return strings.Compare(a.Name, b.Name) })
 	for i, l := range own {
 		switch {
 		case l.Name == "" || !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value):

@@ -68,7 +68,12 @@ func exported(own, target []collectors.Label) []collectors.Label {
 			out = append(out, l)
 		}
 	}
-	slices.SortStableFunc(clash, func(a, b collectors.Label) int { return len(a.Name) - len(b.Name) })
+	slices.SortFunc(clash, func(a, b collectors.Label) int {
+		if n := len(a.Name) - len(b.Name); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
 	for _, l := range clash {
 		for has(l.Name) {
 			l.Name = "exported_" + l.Name

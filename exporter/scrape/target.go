@@ -3,7 +3,6 @@ package scrape
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -72,7 +71,7 @@ func ParseTarget(s string) (Target, error) {
 	if err != nil {
 		return t, errors.New("what is behind # is not NAME=VALUE&NAME=VALUE: a % is to be written %25, a & %26")
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for name := range given {
 		if name != "label" && len(given[name]) > 1 {
 			return t, fmt.Errorf("option %s is given twice", name)
 		}
