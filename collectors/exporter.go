@@ -59,6 +59,9 @@ type exporter struct {
 	selfSlots []int
 	netnsSlot int
 	known     bool
+
+	used  unix.Rusage // here, for on some platforms the kernel's calls take them to the heap
+	limit unix.Rlimit
 }
 
 func newExporter(env Env) (Source, error) {
@@ -131,16 +134,15 @@ func (s *exporter) add(out *Out) {
 
 // usage reports what system calls tell.
 func (s *exporter) usage(out *Out) {
-	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
+	ru, lim := &s.used, &s.limit
+	if unix.Getrusage(unix.RUSAGE_SELF, ru) == nil {
 		us := (ru.Utime.Nano() + ru.Stime.Nano()) / 1000
 		out.Set(s.slots[procCPU], us)
 	}
-	var lim unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, lim) == nil {
 		out.Set(s.slots[procMaxFDs], int64(lim.Cur))
 	}
-	if unix.Getrlimit(unix.RLIMIT_AS, &lim) == nil {
+	if unix.Getrlimit(unix.RLIMIT_AS, lim) == nil {
 		out.Set(s.slots[procVirtualMax], int64(lim.Cur))
 	}
 }
