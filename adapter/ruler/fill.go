@@ -32,9 +32,7 @@ const fillLongest = 5 * time.Minute
 // fill evaluates recording rules again, over what came late and what was asked for,
 // until ctx is done.
 func (r *Ruler) fill(ctx context.Context) {
-	if d := r.cfg.Down; r.cfg.FillWindow > 0 && d.To.After(d.From) {
-		r.late.add(span{d.From.UnixMilli(), d.To.UnixMilli()}, time.Now())
-	}
+	r.missed()
 	tick := time.NewTicker(max(r.cfg.FillDelay/4, 10*time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -55,6 +53,20 @@ func (r *Ruler) fill(ctx context.Context) {
 type event struct {
 	t     int64 // of its samples
 	group *rules.Group
+}
+
+// missed notes what was not evaluated before the start: evaluations at that time look
+// at samples from before it.
+func (r *Ruler) missed() {
+	d := r.cfg.Down
+	if r.cfg.FillWindow <= 0 || !d.To.After(d.From) {
+		return
+	}
+	offset := r.offset()
+	for _, g := range r.manager.RuleGroups() {
+		offset = max(offset, g.QueryOffset())
+	}
+	r.late.add(span{d.From.Add(-offset).UnixMilli(), d.To.UnixMilli()}, time.Now())
 }
 
 // runJob evaluates what a job asks for, in the order of time, at half of one core.
