@@ -53,6 +53,7 @@ type sizeReport struct {
 
 // openTiers opens both tiers to be read only.
 func openTiers(dir string) (tiers []*store.Buckets, closeAll func() error, err error) {
+	// What could not be opened is said after all that could be.
 	closeAll = func() error {
 		var errs []error
 		for _, t := range tiers {
@@ -80,7 +81,12 @@ func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeAll()) }()
+	defer func() {
+		for _, t := range tiers {
+			err = errors.Join(err, t.Unreadable())
+		}
+		err = errors.Join(err, closeAll())
+	}()
 	if c.Series != "" {
 		return c.printBuckets(ctx, tiers, out)
 	}

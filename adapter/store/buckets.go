@@ -38,8 +38,8 @@ type BucketsOptions struct {
 	// Lacks says which parts of a bucket have no meaning for a metric and need not
 	// be kept. May be nil: all are kept.
 	Lacks func(metric string) fold.Parts
-	// ReadOnly leaves the directory as it is: nothing is removed or set aside, and a
-	// block that cannot be read is an error.
+	// ReadOnly leaves the directory as it is: nothing is removed or set aside, and
+	// Unreadable names the blocks that could not be opened.
 	ReadOnly   bool
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil
@@ -67,6 +67,8 @@ type Buckets struct {
 	// thinned are blocks with the parts of a Retention that they hold nothing of; the
 	// writing goroutine's own.
 	thinned map[ulid.ULID]uint64
+
+	unreadable []error // blocks, where the tier is read only
 
 	damaged prometheus.Counter
 	dropped *dropped
@@ -121,7 +123,11 @@ func (b *Buckets) load() error {
 		if err == nil && (blk.MinTime()%b.o.BlockRange != 0 || blk.MaxTime()%b.o.BlockRange != 0) {
 			err = errors.Join(fmt.Errorf("range [%d, %d) is not one of this tier's", blk.MinTime(), blk.MaxTime()), blk.Close())
 		}
-		if err != nil && (b.o.ReadOnly || ours(err)) {
+		if err != nil && b.o.ReadOnly {
+			b.unreadable = append(b.unreadable, fmt.Errorf("tier %s, block %s: %w", b.Name(), e.Name(), err))
+			continue
+		}
+		if err != nil && ours(err) {
 			return fmt.Errorf("block %s: %w", e.Name(), err)
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
@@ -52,6 +53,9 @@ func (b *Buckets) SizeBy(ctx context.Context, label string) (map[string]Size, er
 	}
 	return out, nil
 }
+
+// Unreadable says which blocks of a tier that is read only could not be opened.
+func (b *Buckets) Unreadable() error { return errors.Join(b.unreadable...) }
 
 // snapshot is the list of blocks now. A block may be replaced while it is read; its
 // readers keep it until then.
@@ -140,7 +144,7 @@ func (b *Buckets) EachMatching(ctx context.Context, ms []*labels.Matcher, yield 
 // Verify reads every block of the tier, checksums included, and returns an error
 // per block that cannot be read; progress is told of each block done.
 func (b *Buckets) Verify(ctx context.Context, progress func(done, of int)) error {
-	var errs []error
+	errs := slices.Clone(b.unreadable)
 	blocks := b.snapshot()
 	for i, blk := range blocks {
 		if err := ctx.Err(); err != nil {

@@ -3,6 +3,9 @@ package store
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,5 +138,46 @@ func TestDropOver(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(b.dropped.blocks.WithLabelValues(droppedSize)); n != 3 {
 		t.Errorf("%v blocks counted, want 3", n)
+	}
+}
+
+// A tier that is only looked at shows what can be read, names what cannot, and moves
+// nothing.
+func TestReadOnlyNamesDamage(t *testing.T) {
+	r := seed(t)
+	dir := t.TempDir()
+	b := openTest(t, dir)
+	b.Start(0)
+	for i := range int64(2) {
+		b.Put(labels.FromStrings("__name__", "a"), i*block, (i+1)*block, buckets(r, i*block, (i+1)*block))
+	}
+	b.Advance(2 * block)
+	for range 2 {
+		if err := b.Cut(2 * block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := b.snapshot()[0].Dir()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(bad, "index"), 100); err != nil {
+		t.Fatal(err)
+	}
+	b, err := OpenBuckets(dir, BucketsOptions{Resolution: res, BlockRange: block, ReadOnly: true, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	read := 0
+	err = b.Verify(t.Context(), func(done, _ int) { read = done })
+	if err == nil || !strings.Contains(err.Error(), filepath.Base(bad)) || read != 1 || len(b.Blocks()) != 1 {
+		t.Errorf("%d blocks read, %d shown: %v", read, len(b.Blocks()), err)
+	}
+	if err := b.Unreadable(); err == nil || !strings.Contains(err.Error(), filepath.Base(bad)) {
+		t.Errorf("unreadable: %v", err)
+	}
+	if _, err := os.Stat(bad); err != nil {
+		t.Errorf("the damaged block was moved: %v", err)
 	}
 }

@@ -45,8 +45,9 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 	began := time.Now()
 	path := filepath.Join(o.bin, "ticktier-adapter")
 	args := append([]string{"seed", "--data-dir=" + dir, fmt.Sprint("--devices=", o.devices), fmt.Sprint("--days=", days)}, strings.Fields(o.seedArgs)...)
-	seed := exec.CommandContext(ctx, path, args...)
-	if text, err := seed.CombinedOutput(); err != nil {
+	if o.dir != "" {
+		dir = o.dir
+	} else if text, err := exec.CommandContext(ctx, path, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("seed: %w: %s", err, text)
 	}
 	fmt.Fprintf(out, "fleet       made up in %s\n", time.Since(began).Round(time.Second))
@@ -118,10 +119,19 @@ func fleet(ctx context.Context, o options, days int, out io.Writer) error {
 func pushFleet(ctx context.Context, c *client.Client, o options, round func()) (sent int, took time.Duration, err error) {
 	began := time.Now()
 	at := began.Add(-2 * time.Hour).UnixMilli()
+	if o.paced {
+		at = began.UnixMilli()
+	}
 	total := 0.0
-	for time.Since(began) < o.duration && at < time.Now().UnixMilli() {
+	for time.Since(began) < o.duration && (o.paced || at < time.Now().UnixMilli()) {
 		round()
 		for d := range o.devices {
+			if o.paced {
+				due := time.UnixMilli(at).Add(30 * time.Second * time.Duration(d) / time.Duration(o.devices))
+				if err := sleep(ctx, time.Until(due)); err != nil {
+					return sent, 0, err
+				}
+			}
 			var series []client.Series
 			for i, s := range fleetSeries {
 				labels := map[string]string{"__name__": s.name, "instance": fmt.Sprintf("router-%05d", d), "job": "node"}

@@ -37,6 +37,8 @@ type options struct {
 	realTime    time.Duration
 	days        string
 	seedArgs    string
+	paced       bool
+	dir         string
 }
 
 func main() {
@@ -54,6 +56,8 @@ func main() {
 	flag.IntVar(&o.realDevices, "real", 200, "devices of the fleet with 500 series each at 1 Hz; 0 leaves it out")
 	flag.DurationVar(&o.realTime, "real.time", 10*time.Minute, "how much of that fleet's time, in whole five minutes")
 	flag.StringVar(&o.days, "fleet.days", "7,90", "days of history of the fleet, one run each")
+	flag.BoolVar(&o.paced, "fleet.paced", false, "have the fleet push at its own pace, every 30 s, not as fast as it is taken")
+	flag.StringVar(&o.dir, "fleet.dir", "", "data directory that was seeded before, to be used as it is")
 	flag.StringVar(&o.seedArgs, "fleet.seed", "", "more arguments for the fleet's seed, such as --raw-hours=6")
 	flag.Parse()
 	if err := run(context.Background(), o, os.Stdout); err != nil {
