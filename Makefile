@@ -16,7 +16,7 @@ EXPORTER_TAGS ?= nethttpomithttp2,nopprof
 # Packages that run seldom are compiled without inlining, which is smaller.
 EXPORTER_SELDOM := $(addprefix github.com/ticktier/ticktier/,exporter/config exporter/flags exporter/follow exporter/plot \
 	exporter/scrape exporter/selector exporter/spool exporter/top collectors/promtext)
-EXPORTER_GCFLAGS ?= $(foreach p,net net/http net/url crypto/tls crypto/x509 math/big encoding/... mime/... regexp/... log/... vendor/... github.com/spf13/pflag golang.org/x/image/... \
+EXPORTER_GCFLAGS ?= $(foreach p,net net/http net/url crypto/tls crypto/x509 math/big encoding/... mime/... regexp/... log/... vendor/... text/tabwriter fmt bufio path/... hash/... compress/... os/... github.com/spf13/pflag golang.org/x/image/... \
 	$(EXPORTER_SELDOM),-gcflags=$(p)=-l)
 
 # make run
