@@ -131,6 +131,9 @@ func runRecord(ctx context.Context, a *clientArgs, out, errout io.Writer) error 
 	ctx, cancel := context.WithTimeout(ctx, f.For)
 	defer cancel()
 	body, err := follow.Open(ctx, f.URL, f.Match...)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("record: %s did not answer within %s", f.URL, f.For)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,6 +143,9 @@ func runRecord(ctx context.Context, a *clientArgs, out, errout io.Writer) error 
 		n, err = follow.Record(w, body)
 		return err
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("record: no tick came within %s", f.For)
+	}
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}

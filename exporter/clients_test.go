@@ -89,6 +89,9 @@ func TestClients(t *testing.T) {
 	client(1, "plot", file+"x")
 	client(1, "top", "--url=http://127.0.0.1:1")
 	client(1, "record", url, "--match={", "--out="+file)
+	if got := client(1, "record", url, "--for=1ns", "--out="+file); !strings.Contains(got, "within 1ns") {
+		t.Error(got)
+	}
 	for _, verb := range []string{"top", "record", "plot"} {
 		if got := client(0, verb, "--help"); !strings.Contains(got, "Usage: ticktier-exporter "+verb) {
 			t.Error(got)
