@@ -201,6 +201,11 @@ func inexactWarning(s *selector, tier string) error {
 	return fmt.Errorf("%w: %s cannot be answered exactly from %s buckets and is an estimate", annotations.PromQLWarning, what, tier)
 }
 
+// plainWarning is for selectors that are not planned: anchored and smoothed ones.
+func plainWarning() error {
+	return fmt.Errorf("%w: a selector that is anchored or smoothed reads averages of buckets where raw samples are gone: the answer is an estimate", annotations.PromQLWarning)
+}
+
 func lackWarning(fn, tier string) error {
 	return fmt.Errorf("%w: %s() asks for what %s buckets do not keep of a series of this type: the answer is an estimate", annotations.PromQLWarning, fn, tier)
 }
