@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// hasZstd says that this build can compress with zstd (docs/decisions/0014).
+// hasZstd says that this build can compress with zstd (docs/decisions/0015).
 const hasZstd = true
 
 func newZstd(w io.Writer) io.WriteCloser {
