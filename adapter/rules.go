@@ -26,6 +26,9 @@ import (
 // so that dashboards cannot delay an alert; the rules of a group take turns anyway.
 const ruleQueries = 4
 
+// heldFile is where alerts of silent devices outlast a restart, in the data directory.
+const heldFile = "alerts-held.json"
+
 // newRuler makes the ruler that evaluates over api's tiers and stores in raw. The
 // configuration was found valid before.
 func newRuler(cfg *config.Config, addr net.Addr, api *query.API, a *adapter, logger *slog.Logger, reg prometheus.Registerer) (*ruler.Ruler, error) {
@@ -50,7 +53,7 @@ func newRuler(cfg *config.Config, addr net.Addr, api *query.API, a *adapter, log
 		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
 		Lag: a.fleet.Lag, MaxQueryOffset: time.Duration(cfg.RulesMaxOffset), Lookback: time.Duration(cfg.QueryLookback),
 		FillWindow: time.Duration(cfg.RulesFillWindow), FillDelay: time.Duration(cfg.RulesFillDelay), Down: ruler.Span(a.fleet.Down()),
-		Silent: a.fleet.Silent, HeldFile: filepath.Join(cfg.DataDir, "alerts-held.json"),
+		Silent: a.fleet.Silent, HeldFile: filepath.Join(cfg.DataDir, heldFile),
 		OutageTolerance: time.Duration(cfg.RulesOutage), ForGracePeriod: time.Duration(cfg.RulesGrace), ResendDelay: time.Duration(cfg.RulesResend),
 		Alertmanagers: alertmanagers, HTTPClient: client, ExternalLabels: labels.FromMap(external), ExternalURL: link,
 		StopTimeout: time.Duration(cfg.ShutdownTimeout), Logger: logger.With("part", "rules"), Registerer: reg,

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/tsdb/fileutil"
-
 	"github.com/ticktier/ticktier/adapter/store"
 )
 
@@ -67,7 +65,7 @@ func (a *adapter) snapshot(dir string) (path string, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	err = a.driver.Paused(func() error {
 		small := func() error {
-			for _, name := range []string{"late.journal", "devices.json"} {
+			for _, name := range []string{"late.journal", "devices.json", heldFile} {
 				if err := store.CopyFile(filepath.Join(dir, name), filepath.Join(tmp, name)); err != nil {
 					return err
 				}
@@ -85,7 +83,7 @@ func (a *adapter) snapshot(dir string) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("make a snapshot: %w", err)
 	}
-	if err := fileutil.Rename(tmp, path); err != nil {
+	if err := store.Rename(tmp, path); err != nil {
 		return "", fmt.Errorf("make a snapshot: %w", err)
 	}
 	return filepath.Abs(path)

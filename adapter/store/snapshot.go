@@ -141,3 +141,6 @@ func CopyFile(from, to string) (err error) {
 	}
 	return fileutil.Fdatasync(dst)
 }
+
+// Rename renames a directory so that it has its new name whenever the machine stops.
+func Rename(from, to string) error { return fileutil.Rename(from, to) }
