@@ -52,7 +52,7 @@ func newRuler(cfg *config.Config, addr net.Addr, api *query.API, a *adapter, log
 		Engine: api.NewEngine(ruleQueries), Queryable: api.Queryable(), Store: a.raw, Files: cfg.RuleFiles,
 		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
 		Lag: a.fleet.Lag, MaxQueryOffset: time.Duration(cfg.RulesMaxOffset), Lookback: time.Duration(cfg.QueryLookback),
-		FillWindow: time.Duration(cfg.RulesFillWindow), FillDelay: time.Duration(cfg.RulesFillDelay), Down: ruler.Span(a.fleet.Down()),
+		FillWindow: time.Duration(min(cfg.RulesFillWindow, cfg.OutOfOrderWindow)), FillDelay: time.Duration(cfg.RulesFillDelay), Down: ruler.Span(a.fleet.Down()),
 		Silent: a.fleet.Silent, HeldFile: filepath.Join(cfg.DataDir, heldFile),
 		OutageTolerance: time.Duration(cfg.RulesOutage), ForGracePeriod: time.Duration(cfg.RulesGrace), ResendDelay: time.Duration(cfg.RulesResend),
 		Alertmanagers: alertmanagers, HTTPClient: client, ExternalLabels: labels.FromMap(external), ExternalURL: link,

@@ -460,7 +460,7 @@ func TestHoursOfOutage(t *testing.T) {
 	adapter := startAdapter(t, t.TempDir())
 	line := startProxy(t, adapter.addr)
 	spool := filepath.Join(t.TempDir(), "spool")
-	args := []string{"--rate=1000", "--floor-hz=1000", "--ring.max-bytes=64KiB", "--ring.duration=2s", "--collector.disable-defaults", "--collector.stat", "--spool.dir=" + spool,
+	args := []string{"--rate=1000", "--floor-hz=1000", "--ring.max-bytes=256KiB", "--ring.duration=4s", "--collector.disable-defaults", "--collector.stat", "--spool.dir=" + spool,
 		"--remote-write.interval=500ms", "--shutdown.timeout=2s", "--remote-write.url=http://" + line.addr + "/api/v1/write"}
 	exporter := startExporter(t, args...)
 	start := ticking(t, adapter)

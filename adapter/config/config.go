@@ -94,9 +94,6 @@ func (c *Config) Validate() error {
 	if c.QueryConcurrency < 1 {
 		bad("--query.max-concurrency: %d is less than 1", c.QueryConcurrency)
 	}
-	if c.RulesFillWindow > c.OutOfOrderWindow {
-		bad("--rules.fill-window: %s is more than --out-of-order-window (%s), before which nothing is stored", c.RulesFillWindow, c.OutOfOrderWindow)
-	}
 	c.checkRetention(bad)
 	if _, err := c.Overrides(); err != nil {
 		bad("--retention.match: %w", err)

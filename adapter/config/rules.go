@@ -17,7 +17,7 @@ type Rules struct {
 	RulesInterval      Duration `name:"rules.evaluation-interval" help:"Time between two evaluations of a group that says nothing else (default ${default})." default:"15s" placeholder:"TIME"`
 	RulesQueryOffset   Duration `name:"rules.query-offset" help:"How far back a group looks that says nothing else: as long as samples are on their way (default ${default})." default:"15s" placeholder:"TIME"`
 	RulesMaxOffset     Duration `name:"rules.query-offset-max" help:"How far back such a group looks at most where devices lag; the same as the offset for not to follow (default ${default})." default:"2m" placeholder:"TIME"`
-	RulesFillWindow    Duration `name:"rules.fill-window" help:"How far back recording rules are evaluated again where samples came late or the adapter was down; 0 for not (default ${default})." default:"24h" placeholder:"TIME"`
+	RulesFillWindow    Duration `name:"rules.fill-window" help:"How far back recording rules are evaluated again where samples came late or the adapter was down, at most --out-of-order-window; 0 for not (default ${default})." default:"24h" placeholder:"TIME"`
 	RulesFillDelay     Duration `name:"rules.fill-delay" help:"How long nothing more must have come late before (default ${default})." default:"30s" placeholder:"TIME"`
 	RulesOutage        Duration `name:"rules.for-outage-tolerance" help:"Longest stop after which alerts go on where they were (default ${default})." default:"1h" placeholder:"TIME"`
 	RulesGrace         Duration `name:"rules.for-grace-period" help:"Least time from a start until an alert fires that was pending before (default ${default})." default:"1m" placeholder:"TIME"`

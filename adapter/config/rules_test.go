@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,7 +32,6 @@ func TestValidateRules(t *testing.T) {
 		"pattern":         {func(c *Config) { c.RuleFiles = []string{"[a"} }, `--rules: "[a"`},
 		"interval":        {func(c *Config) { c.RulesInterval = 0 }, "--rules.evaluation-interval"},
 		"offset":          {func(c *Config) { c.RulesQueryOffset = -1 }, "--rules.query-offset"},
-		"fill window":     {func(c *Config) { c.RulesFillWindow = Duration(25 * time.Hour) }, "--rules.fill-window"},
 		"fill delay":      {func(c *Config) { c.RulesFillDelay = 0 }, "--rules.fill-delay"},
 		"largest offset":  {func(c *Config) { c.RulesMaxOffset = -1 }, "--rules.query-offset-max"},
 		"outage":          {func(c *Config) { c.RulesOutage = 0 }, "--rules.for-outage-tolerance"},

@@ -3,6 +3,7 @@ package rulecheck
 import (
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -72,9 +73,9 @@ func forget(n *parser.Call) {
 			return nil
 		}
 		v.Name = nothing
-		kept := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, nothing)}
+		kept := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, nothing)}
 		for _, m := range v.LabelMatchers {
-			if m.Name != labels.MetricName && m.Type == labels.MatchEqual {
+			if m.Name != model.MetricNameLabel && m.Type == labels.MatchEqual {
 				kept = append(kept, m)
 			}
 		}
@@ -117,7 +118,7 @@ func describe(v *parser.VectorSelector) selector {
 	bare := parser.VectorSelector{Name: v.Name, LabelMatchers: v.LabelMatchers}
 	s := selector{text: bare.String()}
 	for _, m := range v.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			s.metric = m.Value
 		}
 	}

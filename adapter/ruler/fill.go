@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -207,7 +208,7 @@ func (r *Ruler) recordedTimes(ctx context.Context, g *rules.Group, from, to int6
 
 // recordMatchers select what a rule records.
 func recordMatchers(r *rules.RecordingRule) []*labels.Matcher {
-	out := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, r.Name())}
+	out := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, r.Name())}
 	r.Labels().Range(func(l labels.Label) {
 		out = append(out, labels.MustNewMatcher(labels.MatchEqual, l.Name, l.Value))
 	})

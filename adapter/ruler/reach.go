@@ -3,6 +3,7 @@ package ruler
 import (
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
@@ -55,7 +56,7 @@ func (r *reach) of(e parser.Expr) time.Duration {
 			}
 		}
 		for _, m := range v.LabelMatchers {
-			if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 				d += r.recorded(m.Value)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -114,7 +115,7 @@ func (r *Recorder) recall(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("look for the series of devices: %w", err)
 	}
 	defer q.Close()
-	m, err := labels.NewMatcher(labels.MatchRegexp, labels.MetricName, regexp.QuoteMeta(r.cfg.Devices)+".*")
+	m, err := labels.NewMatcher(labels.MatchRegexp, model.MetricNameLabel, regexp.QuoteMeta(r.cfg.Devices)+".*")
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -66,7 +67,7 @@ func (f *fills) match(ms []*labels.Matcher) bool {
 
 func matchesName(ms []*labels.Matcher, name string) bool {
 	for _, m := range ms {
-		if m.Name == labels.MetricName && !m.Matches(name) {
+		if m.Name == model.MetricNameLabel && !m.Matches(name) {
 			return false
 		}
 	}
@@ -80,7 +81,7 @@ func (r *Raw) loadFills(ctx context.Context) error {
 		return fmt.Errorf("look for what rules replaced: %w", err)
 	}
 	defer q.Close()
-	names, _, err := q.LabelValues(ctx, labels.MetricName, nil, labels.MustNewMatcher(labels.MatchNotEqual, FillLabel, ""))
+	names, _, err := q.LabelValues(ctx, model.MetricNameLabel, nil, labels.MustNewMatcher(labels.MatchNotEqual, FillLabel, ""))
 	if err != nil {
 		return fmt.Errorf("look for what rules replaced: %w", err)
 	}
@@ -112,7 +113,7 @@ type fillAppender struct {
 func (a *fillAppender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
 	a.builder.Reset(ls)
 	a.builder.Set(FillLabel, a.run)
-	if name := ls.Get(labels.MetricName); !slices.Contains(a.names, name) {
+	if name := ls.Get(model.MetricNameLabel); !slices.Contains(a.names, name) {
 		a.names = append(a.names, name)
 	}
 	return a.AppenderV2.Append(0, a.builder.Labels(), st, t, v, h, fh, opts)

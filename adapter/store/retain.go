@@ -33,9 +33,6 @@ const (
 	droppedSize  = "size"
 )
 
-// maxKeeps is how many Keeps there may be.
-const maxKeeps = 63
-
 // dropped counts what retention drops from a tier.
 type dropped struct{ blocks, samples, bytes *prometheus.CounterVec }
 

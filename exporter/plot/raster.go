@@ -44,12 +44,6 @@ func (r *raster) colour(s string) byte {
 	return n
 }
 
-func (r *raster) set(x, y int, c byte) {
-	if x >= 0 && x < r.w && y >= 0 && y < r.h {
-		r.pix[y*r.w+x] = c
-	}
-}
-
 // fill fills pixels [x0, x1) × [y0, y1).
 func (r *raster) fill(x0, y0, x1, y1 int, c byte) {
 	x0, x1 = max(x0, 0), min(x1, r.w)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -142,17 +141,6 @@ func (r *rows) of(k string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.samples[k])
-}
-
-func (r *rows) names() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []string
-	for k := range r.samples {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // config is a Config for targets, with fake time.
