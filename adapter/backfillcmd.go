@@ -25,9 +25,10 @@ import (
 
 // backfillCmd moves old samples into an adapter.
 type backfillCmd struct {
-	From    []string `arg:"" help:"OpenMetrics files with timestamps, captured bodies of remote-write requests (snappy), or one Prometheus data directory, which is only read." placeholder:"PATH"`
-	URL     string   `help:"Running adapter to fill." xor:"to" placeholder:"URL"`
-	DataDir string   `name:"data-dir" help:"Data directory to fill, on which no adapter runs." xor:"to" placeholder:"DIR"`
+	From    []string  `arg:"" help:"OpenMetrics files with timestamps, captured bodies of remote-write requests (snappy), or one Prometheus data directory, which is only read." placeholder:"PATH"`
+	URL     string    `help:"Running adapter to fill." xor:"to" placeholder:"URL"`
+	HTTP    httpFlags `embed:""`
+	DataDir string    `name:"data-dir" help:"Data directory to fill, on which no adapter runs." xor:"to" placeholder:"DIR"`
 
 	Raw      config.Duration `name:"retention.raw" help:"With --data-dir: as the adapter has it (default ${default})." default:"48h" placeholder:"TIME"`
 	Fine     config.Duration `name:"retention.5m" env:"TICKTIER_ADAPTER_RETENTION_5M" help:"The same (default ${default})." default:"14d" placeholder:"TIME"`
@@ -55,7 +56,11 @@ func (c *backfillCmd) run(ctx context.Context, out, errout io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	var sink backfill.Sink = &backfill.Remote{URL: c.URL, Client: http.DefaultClient, Wait: 5 * time.Minute}
+	client, err := c.HTTP.client()
+	if err != nil {
+		return err
+	}
+	var sink backfill.Sink = &backfill.Remote{URL: c.URL, Client: client, Wait: 5 * time.Minute}
 	if c.DataDir != "" {
 		local, err := openLocal(ctx, c, errout)
 		if err != nil {
@@ -133,7 +138,7 @@ func openLocal(ctx context.Context, c *backfillCmd, errout io.Writer) (*local, e
 		FoldInterval: config.Duration(time.Minute),
 	}
 	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	a, err := open(cfg, logger, prometheus.NewRegistry())
+	a, err := open(cfg, nil, logger, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}

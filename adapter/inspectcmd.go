@@ -278,6 +278,10 @@ func (c *cli) command(ctx context.Context, name string, out, errout io.Writer) (
 		"backfill <from>": func() error { return c.Backfill.run(ctx, out, errout) },
 		"verify":          func() error { return c.Verify.run(ctx, out, errout) },
 
+		"tokens new":          func() error { return c.Tokens.New.run(out) },
+		"tokens list":         func() error { return c.Tokens.List.run(out) },
+		"tokens revoke <ids>": func() error { return c.Tokens.Revoke.run(out) },
+
 		"rules check <files>": func() error { return c.Rules.Check.run(ctx, out, errout) },
 	}
 	f, ok := verbs[name]

@@ -32,6 +32,7 @@ type cli struct {
 	Rules    rulesCmd         `cmd:"" help:"Questions about rule files."`
 	Backfill backfillCmd      `cmd:"" help:"Fill in old samples from OpenMetrics or remote-write files or a Prometheus data directory."`
 	Snapshot snapshotCmd      `cmd:"" help:"Have a running adapter make a copy of its data directory, as hard links below it, and print where."`
+	Tokens   tokensCmd        `cmd:"" help:"Make, list and revoke tokens of devices, readers and administrators."`
 	Version  kong.VersionFlag `help:"Show the version and stop."`
 }
 
@@ -82,7 +83,8 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		return exitUsage
 	}
 	if cfg.CheckConfig {
-		if err := ruler.Check(cfg.RuleFiles); err != nil {
+		_, err := newAccess(cfg, slog.New(slog.DiscardHandler), nil)
+		if err = errors.Join(err, ruler.Check(cfg.RuleFiles)); err != nil {
 			fmt.Fprintf(errout, "ticktier-adapter: %v\n", err)
 			return exitUsage
 		}

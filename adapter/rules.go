@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/url"
@@ -48,6 +49,9 @@ func newRuler(cfg *config.Config, addr net.Addr, api *query.API, a *adapter, log
 	if err != nil {
 		return nil, err
 	}
+	if cfg.ExternalURL == "" && a.access.TLS() != nil {
+		link.Scheme = "https"
+	}
 	return ruler.New(ruler.Config{
 		Engine: api.NewEngine(ruleQueries), Queryable: api.Queryable(), Store: a.raw, Files: cfg.RuleFiles,
 		Interval: time.Duration(cfg.RulesInterval), QueryOffset: time.Duration(cfg.RulesQueryOffset),
@@ -92,7 +96,8 @@ func newSelf(cfg *config.Config, addr net.Addr, raw *store.Raw, logger *slog.Log
 	})
 }
 
-// reloadOnHangup reads the rule files again at each SIGHUP. The ruler logs how it went.
+// reloadOnHangup reads the files with rules, tokens and users again at each SIGHUP. Who
+// reads them logs how it went.
 func (a *adapter) reloadOnHangup(ctx context.Context) error {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
@@ -102,7 +107,7 @@ func (a *adapter) reloadOnHangup(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c:
-			_ = a.ruler.Reload()
+			_ = errors.Join(a.access.Reload(), a.ruler.Reload())
 		}
 	}
 }

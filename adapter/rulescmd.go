@@ -23,6 +23,7 @@ type rulesCmd struct {
 
 type rulesCheckCmd struct {
 	Files  []string        `arg:"" help:"Rule files, or patterns of them. Files named *_test.yml are left out." placeholder:"PATTERN"`
+	HTTP   httpFlags       `embed:""`
 	URL    string          `name:"url" help:"The API to ask (default ${default})." default:"http://localhost:9748" placeholder:"URL"`
 	Range  config.Duration `help:"How far back series are looked for (default ${default})." default:"1h" placeholder:"TIME"`
 	Format string          `help:"Form of the output: text or json (default ${default})." enum:"text,json" default:"text" placeholder:"FORM"`
@@ -47,7 +48,11 @@ func (c *rulesCheckCmd) run(ctx context.Context, out, errout io.Writer) error {
 	if len(files) == 0 {
 		return fmt.Errorf("no rule file matches %q", c.Files)
 	}
-	ask, err := rulecheck.NewAPI(c.URL, time.Now(), time.Duration(c.Range), nil)
+	client, err := c.HTTP.client()
+	if err != nil {
+		return err
+	}
+	ask, err := rulecheck.NewAPI(c.URL, time.Now(), time.Duration(c.Range), client.Transport)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
 
+	"github.com/ticktier/ticktier/adapter/access"
 	"github.com/ticktier/ticktier/adapter/backfill"
 	"github.com/ticktier/ticktier/adapter/config"
 	"github.com/ticktier/ticktier/adapter/fleet"
@@ -81,7 +82,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), self.Disk(cfg.DataDir))
 
-	a, err := open(cfg, logger, reg)
+	door, err := newAccess(cfg, logger, reg)
+	if err != nil {
+		return err
+	}
+	a, err := open(cfg, door, logger, reg)
 	if isFull(err) {
 		return waitRoom(ctx, ln, store.NewRoom(cfg.DataDir), err, logger)
 	}
@@ -95,7 +100,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 		return err
 	}
 	srv := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
+		TLSConfig: door.TLS(), Handler: door.Handler(mux, writePath, "/-/healthy", "/-/ready"), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	var g rungroup.Group
@@ -113,10 +118,11 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 		addContext(&g, ctx, own.Run)
 	}
 	addContext(&g, ctx, a.reloadOnHangup)
+	addContext(&g, ctx, door.Run)
 	g.Add(func() error {
 		logger.Info("listening", "addr", ln.Addr().String(), "version", version, "data_dir", cfg.DataDir)
 		a.ready.Store(true)
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := serveOn(srv, ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve HTTP: %w", err)
 		}
 		return nil
@@ -164,14 +170,15 @@ type adapter struct {
 	fine, coarse *store.Buckets
 	driver       *tier.Driver
 	receive      *receive.Handler
+	access       *access.Access
 	fleet        *fleet.Fleet
 	ruler        *ruler.Ruler // made by routes, as the tiers are joined for queries there
 	ready        atomic.Bool
 }
 
 // open opens the stores and joins the packages on the way from a push to a bucket.
-func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a *adapter, err error) {
-	a = &adapter{}
+func open(cfg *config.Config, door *access.Access, logger *slog.Logger, reg prometheus.Registerer) (a *adapter, err error) {
+	a = &adapter{access: door}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -218,7 +225,7 @@ func open(cfg *config.Config, logger *slog.Logger, reg prometheus.Registerer) (a
 		}
 	}
 	a.receive = receive.New(receive.Config{
-		Store: a.raw, Gate: gate{a.fleet}, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
+		Store: a.raw, Door: entrance(door), Gate: gate{a.fleet}, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
 		MaxBehind: behind(cfg),
 		Logger:    logger.With("part", "receive"), Registerer: reg,
 	})
@@ -330,15 +337,19 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 		return nil, err
 	}
 	mux := http.NewServeMux()
+	admin := func(pattern string, h http.Handler) { mux.Handle(pattern, a.access.Admin(h)) }
 	mux.Handle("/api/v1/", api.Handler())
-	mux.Handle("POST /-/reload", a.ruler)
-	mux.HandleFunc("POST "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
-	mux.HandleFunc("PUT "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
-	mux.HandleFunc("POST "+backfill.Path, a.serveBackfill)
-	mux.HandleFunc("GET "+backfill.Path, a.serveHorizon)
+	admin("/api/v1/admin/", api.Handler())
+	admin("POST /-/reload", http.HandlerFunc(a.serveReload))
+	admin("POST "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
+	admin("PUT "+snapshotPath, a.serveSnapshot(cfg.DataDir, logger))
+	admin("POST "+backfill.Path, http.HandlerFunc(a.serveBackfill))
+	admin("GET "+backfill.Path, http.HandlerFunc(a.serveHorizon))
 	mux.HandleFunc("/api/v1/rules/backfill", a.ruler.ServeBackfill)
+	admin("POST /api/v1/rules/backfill", http.HandlerFunc(a.ruler.ServeBackfill))
+	admin("DELETE /api/v1/devices/{id...}", a.fleet.Handler())
 	mux.Handle("/federate", api.Handler())
-	mux.Handle("/api/v1/write", a.receive)
+	mux.Handle(writePath, a.receive)
 	mux.Handle("/api/v1/devices", a.fleet.Handler())
 	mux.Handle("/api/v1/devices/", a.fleet.Handler())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: reg}))
@@ -351,9 +362,9 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 		fmt.Fprintln(w, "ticktier-adapter is ready.")
 	})
 	if cfg.Pprof {
-		mux.HandleFunc("/debug/pprof/", pprof.Index)
-		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		admin("/debug/pprof/", http.HandlerFunc(pprof.Index))
+		admin("/debug/pprof/profile", http.HandlerFunc(pprof.Profile))
+		admin("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))
 	}
 	mux.Handle("/", page.Handler(a.fleet.Names))
 	return mux, nil

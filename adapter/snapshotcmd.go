@@ -23,7 +23,8 @@ const snapshotPath = "/api/v1/admin/tsdb/snapshot"
 
 // snapshotCmd has a running adapter make a snapshot.
 type snapshotCmd struct {
-	URL string `help:"Running adapter (default ${default})." default:"http://localhost:9748" placeholder:"URL"`
+	URL  string    `help:"Running adapter (default ${default})." default:"http://localhost:9748" placeholder:"URL"`
+	HTTP httpFlags `embed:""`
 }
 
 func (c *snapshotCmd) run(ctx context.Context, out io.Writer) error {
@@ -31,7 +32,11 @@ func (c *snapshotCmd) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--url: %w", err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client, err := c.HTTP.client()
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("reach the adapter: %w", err)
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	DevicesDownAfter Duration `name:"devices.down-after" help:"How long a device may push nothing and be up (default ${default})." default:"1m" placeholder:"TIME"`
 	DevicesClones    string   `name:"devices.clones" help:"What becomes of the second of two exporters that push as one device: refuse it with 503, or rename it (default ${default})." enum:"refuse,rename" default:"refuse" placeholder:"WHAT"`
 
+	Access `embed:""`
+
 	Rules `embed:""`
 
 	SelfStore bool `name:"self.store" help:"Store the adapter's own metrics, the devices' states among them, every 15 seconds." default:"true" negatable:""`
@@ -102,6 +104,7 @@ func (c *Config) Validate() error {
 		bad("--retention.size: %s is less than %s", c.RetentionSize, Bytes(leastSize))
 	}
 	c.Clients.validate(bad)
+	c.Access.validate(bad)
 	c.Rules.validate(bad)
 	if err := writable(c.DataDir); err != nil {
 		bad("--data-dir: %w", err)

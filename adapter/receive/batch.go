@@ -33,6 +33,7 @@ type batch struct {
 	newest     int64
 	device     string
 	gate       Gate  // may be nil
+	entry      Entry // who the request is from
 	claim      Claim // without Device
 	judged     bool  // the gate was asked
 	hist       rawHistogram
@@ -57,12 +58,16 @@ func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inO
 	b.oldest, b.newest = math.MaxInt64, math.MinInt64
 	b.device, b.judged = "", false
 	b.rename, b.renamed = nil, nil
+	b.setForced(b.entry.Labels)
 }
 
 // end drops what belongs to the caller.
 func (b *batch) end() {
 	b.app = nil
 	b.claim = Claim{}
+	b.entry = Entry{}
+	clear(b.forced)
+	b.forced = b.forced[:0]
 	b.hist = rawHistogram{}
 	clear(b.ordered)
 	b.ordered = b.ordered[:0]

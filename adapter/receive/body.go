@@ -19,6 +19,7 @@ type failure struct {
 	err    error // for the log; nil where the sender alone is at fault
 	// retryAfter is how long a sender is asked to wait with 503; 0 is the usual time.
 	retryAfter time.Duration
+	challenge  string // of a 401
 }
 
 func failed(status int, format string, args ...any) *failure {

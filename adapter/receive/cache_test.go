@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-func testResolver(c *cache, seed maphash.Seed) *resolver { return &resolver{cache: c, seed: seed} }
+func testResolver(c *cache, seed maphash.Seed) *resolver {
+	return &resolver{cache: c, seed: seed, maxLabels: maxLabels}
+}
 
 func sentLabels(n int) *series {
 	return &series{pairs: []pair{{[]byte("__name__"), []byte("m")}, {[]byte("n"), fmt.Append(nil, n)}}}

@@ -19,7 +19,8 @@ type Gate interface {
 // Claim is who a request says it is from. Strings are the client's own words, of any
 // length and content.
 type Claim struct {
-	// Device is the instance label of the first good series, "" where it has none.
+	// Device is the instance label that is forced on the request, else that of the
+	// first good series, "" where it has none.
 	Device string
 	// RemoteAddr is the peer's address and port, Sender its X-Ticktier-Sender header.
 	RemoteAddr string
@@ -55,6 +56,9 @@ func (e gateError) failure() *failure {
 func (b *batch) admit(q *request, r *resolved) (*resolved, error) {
 	b.judged = true
 	b.device = r.ls.Get("instance")
+	if own := b.entry.instance(); own != "" {
+		b.device = own
+	}
 	if b.gate == nil {
 		return r, nil
 	}
@@ -70,7 +74,10 @@ func (b *batch) admit(q *request, r *resolved) (*resolved, error) {
 	if v.Rename == "" || claim.Device == "" || v.Rename == claim.Device {
 		return r, nil
 	}
-	b.rename, b.renamed = []byte(claim.Device), []byte(v.Rename)
+	b.renamed = []byte(v.Rename)
+	if !b.renameForced(v.Rename) {
+		b.rename = []byte(claim.Device)
+	}
 	renamed, why := b.resolve(q, &b.series)
 	if why != reasonNone {
 		return nil, gateError{Verdict{Refuse: "the instance label cannot be " + quote(b.renamed)}}

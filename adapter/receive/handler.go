@@ -25,6 +25,8 @@ type Config struct {
 	Store storage.AppendableV2
 	// Observer is told of each request that was decoded; it may be nil.
 	Observer Observer
+	// Door says who requests are from; nil lets all in.
+	Door Door
 	// Gate judges who may write; nil lets all.
 	Gate Gate
 	// Logger may be nil.
@@ -58,6 +60,8 @@ type Config struct {
 	// MaxSeries bounds the cache of resolved label sets, MaxFamilies the metadata.
 	MaxSeries   int
 	MaxFamilies int
+	// MaxLabels bounds the labels of a series.
+	MaxLabels int
 }
 
 func (c Config) withDefaults() Config {
@@ -70,6 +74,8 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.QueueTimeout, defaultQueueTimeout)
 	orDefault(&c.MaxSeries, defaultMaxSeries)
 	orDefault(&c.MaxFamilies, defaultMaxFamilies)
+	orDefault(&c.MaxLabels, maxLabels)
+	c.MaxLabels = min(c.MaxLabels, maxLabels)
 	c.MaxDecodedBytes = min(c.MaxDecodedBytes, 1<<32-1)
 	c.BudgetBytes = max(c.BudgetBytes, c.MaxDecodedBytes, 2*c.MaxBodyBytes)
 	if c.Logger == nil {
@@ -122,7 +128,7 @@ func New(cfg Config) *Handler {
 	h.metrics = newMetrics(cfg.Registerer, h)
 	h.pool.New = func() any {
 		w := new(work)
-		w.resolver = resolver{cache: h.cache, seed: h.seed}
+		w.resolver = resolver{cache: h.cache, seed: h.seed, maxLabels: h.cfg.MaxLabels}
 		w.batch.families = h.families
 		return w
 	}
@@ -174,13 +180,19 @@ type result struct {
 	refused                        *[numReasons]int // nil: nothing
 	rejected                       int
 	oldest, newest                 int64
-	device                         string
+	device, sender                 string
 }
 
 // serve does all but answer. A nil failure is a success.
 func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, res *result) *failure {
 	if r.Method != http.MethodPost {
 		return failed(http.StatusMethodNotAllowed, "the method %s is not allowed; use POST", quote([]byte(r.Method)))
+	}
+	var entry Entry
+	if h.cfg.Door != nil {
+		if entry = h.cfg.Door.Enter(r); entry.Status != 0 {
+			return entry.failure()
+		}
 	}
 	p, problem := negotiate(r.Header)
 	if problem != "" {
@@ -198,7 +210,8 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, 
 	if fail != nil {
 		return fail
 	}
-	claim := Claim{RemoteAddr: r.RemoteAddr, Sender: r.Header.Get(headerSender), Received: now}
+	claim := Claim{RemoteAddr: r.RemoteAddr, Sender: entry.senderOf(r), Received: now}
+	res.sender, w.entry = claim.Sender, entry
 	return h.store(r.Context(), w, claim, now, res)
 }
 
@@ -280,6 +293,8 @@ func reply(rw http.ResponseWriter, res *result, fail *failure) {
 		return
 	}
 	switch fail.status {
+	case http.StatusUnauthorized:
+		head.Set("WWW-Authenticate", fail.challenge)
 	case http.StatusMethodNotAllowed:
 		head.Set("Allow", http.MethodPost)
 	case http.StatusUnsupportedMediaType:

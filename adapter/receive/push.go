@@ -53,7 +53,7 @@ func (res *result) push(r *http.Request, status int, took time.Duration) Push {
 		Device:     res.device,
 		RemoteAddr: r.RemoteAddr,
 		UserAgent:  r.UserAgent(),
-		Sender:     r.Header.Get(headerSender),
+		Sender:     res.sender,
 		Protocol:   res.proto.String(),
 		Status:     status,
 		Series:     res.series,

@@ -18,10 +18,15 @@ type resolver struct {
 	seed    maphash.Seed
 	pairs   []pair
 	builder labels.ScratchBuilder
+	// maxLabels is how many a series may have; at most the constant of that name.
+	maxLabels int
 
 	// renamed is the value for instance labels that are rename; rename is nil where
 	// none is.
 	rename, renamed []byte
+	// forced are the labels that every series of the request gets whatever it says,
+	// ordered by name; their strings are not this request's own.
+	forced []forced
 }
 
 // resolve returns the label set of s, or why it is refused.
@@ -60,17 +65,24 @@ func (v *resolver) hash(b []byte) uint64 { return maphash.Bytes(v.seed, b) | 1 }
 // collect fills v.pairs from either list and returns the hash of the label set.
 func (v *resolver) collect(q *request, refs []uint32, sent []pair) (hash uint64, why reason) {
 	v.pairs = v.pairs[:0]
-	if len(refs)/2 > maxLabels || len(sent) > maxLabels {
+	if len(refs)/2 > v.maxLabels || len(sent) > v.maxLabels {
 		return 0, reasonTooManyLabels
 	}
 	if len(refs)%2 != 0 {
 		return 0, reasonReference
 	}
+	next := 0 // of v.forced
 	for i := 0; i < len(refs); i += 2 {
 		name, nh, ok1 := q.symbol(v.seed, refs[i])
 		value, vh, ok2 := q.symbol(v.seed, refs[i+1])
 		if !ok1 || !ok2 {
 			return 0, reasonReference
+		}
+		if len(v.forced) > 0 {
+			if v.isForced(name) {
+				continue
+			}
+			hash, next = v.force(hash, next, name)
 		}
 		if other, ok := v.instance(name, value); ok {
 			value, vh = other, v.hash(other)
@@ -79,9 +91,19 @@ func (v *resolver) collect(q *request, refs []uint32, sent []pair) (hash uint64,
 		v.pairs = append(v.pairs, pair{name, value})
 	}
 	for _, p := range sent {
+		if len(v.forced) > 0 {
+			if v.isForced(p.name) {
+				continue
+			}
+			hash, next = v.force(hash, next, p.name)
+		}
 		p.value, _ = v.instance(p.name, p.value)
 		hash = mix(mix(hash, v.hash(p.name)), v.hash(p.value))
 		v.pairs = append(v.pairs, p)
+	}
+	hash, _ = v.force(hash, next, nil)
+	if len(v.pairs) > v.maxLabels {
+		return 0, reasonTooManyLabels
 	}
 	return hash, reasonNone
 }
@@ -115,6 +137,9 @@ func (v *resolver) build() labels.Labels {
 
 // view is b as a string without a copy: valid, and not to be kept, while b is.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf is s as bytes without a copy: they must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // reservedLabel is store.FillLabel: it marks samples that replace others.
 const reservedLabel = "__filled__"
