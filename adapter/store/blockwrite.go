@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/tsdb/fileutil"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
@@ -33,9 +31,17 @@ type SeriesBuckets struct {
 // neither labels nor buckets. It returns the first error, yield's included.
 type seriesFeed func(yield func(labels.Labels, []fold.Bucket) error) error
 
-// tmpSuffix marks a block that is being written; what a crash leaves behind is
-// removed at start.
-const tmpSuffix = ".tmp-for-creation"
+// tmpSuffix marks a block that is being written, goneSuffix one that is being removed;
+// what a crash leaves behind of either is removed at start.
+const (
+	tmpSuffix  = ".tmp-for-creation"
+	goneSuffix = ".tmp-for-deletion"
+)
+
+// segmentBytes is how large a file with chunks may get. The writer takes that much room
+// on the disk before it writes the first chunk: the usual 512 MiB are more than a small
+// disk has to spare.
+const segmentBytes = 16 << 20
 
 // blockMeta is meta.json: the TSDB's with Thanos' section.
 type blockMeta struct {
@@ -54,6 +60,7 @@ type thanosMeta struct {
 
 // blockWriter writes one block of buckets.
 type blockWriter struct {
+	fs         FS
 	dir        string // of the tier
 	mint, maxt int64  // [mint, maxt)
 	res        int64
@@ -71,7 +78,7 @@ func (w blockWriter) write(symbols []string, feed seriesFeed) (name string, err 
 	}
 	final := filepath.Join(w.dir, id.String())
 	tmp := final + tmpSuffix
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	defer func() { err = errors.Join(err, w.fs.RemoveAll(tmp)) }()
 
 	stats, err := w.writeData(tmp, symbols, feed)
 	if err != nil || stats.NumSamples == 0 {
@@ -84,7 +91,7 @@ func (w blockWriter) write(symbols []string, feed seriesFeed) (name string, err 
 	meta.Thanos.Version, meta.Thanos.Source = 1, "ticktier"
 	meta.Thanos.Labels = map[string]string{}
 	meta.Thanos.Downsample.Resolution = w.res
-	if err := writeMeta(tmp, meta); err != nil {
+	if err := writeMeta(w.fs, tmp, meta); err != nil {
 		return "", fmt.Errorf("write meta.json of block %s: %w", id, err)
 	}
 	if _, err := tombstones.WriteFile(w.logger, tmp, tombstones.NewMemTombstones()); err != nil {
@@ -93,18 +100,33 @@ func (w blockWriter) write(symbols []string, feed seriesFeed) (name string, err 
 	if err := verifyBlock(w.logger, tmp, w.res, stats); err != nil {
 		return "", fmt.Errorf("read back block %s: %w", id, err)
 	}
-	if err := fileutil.Rename(tmp, final); err != nil {
-		return "", fmt.Errorf("rename block %s: %w", id, err)
+	return id.String(), w.publish(tmp, final)
+}
+
+// publish gives a block its name, once all that is in it is durable, and makes that
+// durable too: what it replaces, or was made from, may go after that.
+func (w blockWriter) publish(tmp, final string) error {
+	for _, dir := range []string{filepath.Join(tmp, "chunks"), tmp} {
+		if err := w.fs.SyncDir(dir); err != nil {
+			return fmt.Errorf("sync %s: %w", dir, err)
+		}
 	}
-	return id.String(), nil
+	if err := w.fs.Rename(tmp, final); err != nil {
+		return fmt.Errorf("rename block %s: %w", final, err)
+	}
+	if err := w.fs.SyncDir(w.dir); err != nil {
+		// Another one will be written in its place.
+		return errors.Join(fmt.Errorf("sync %s: %w", w.dir, err), w.fs.Rename(final, tmp))
+	}
+	return nil
 }
 
 // writeData writes chunks and index.
 func (w blockWriter) writeData(dir string, symbols []string, feed seriesFeed) (stats tsdb.BlockStats, err error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := w.fs.MkdirAll(dir); err != nil {
 		return stats, fmt.Errorf("make the block's directory: %w", err)
 	}
-	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"))
+	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"), chunks.WithSegmentSize(segmentBytes))
 	if err != nil {
 		return stats, fmt.Errorf("create chunk writer: %w", err)
 	}
@@ -151,17 +173,17 @@ func (w blockWriter) writeData(dir string, symbols []string, feed seriesFeed) (s
 	return stats, err
 }
 
-func writeMeta(dir string, meta blockMeta) (err error) {
+func writeMeta(fs FS, dir string, meta blockMeta) (err error) {
 	b, err := json.MarshalIndent(meta, "", "\t")
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(dir, "meta.json"))
+	f, err := fs.Create(filepath.Join(dir, "meta.json"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(b); err != nil {
+	if _, err := f.WriteAt(b, 0); err != nil {
 		return err
 	}
 	return f.Sync()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -147,19 +146,47 @@ func (b *Buckets) insert(blk *tsdb.Block) {
 	b.blocks = slices.Insert(b.blocks, i, blk)
 }
 
-// remove deletes a block once its readers are done.
+// remove takes a block's directory out of the tier's, and deletes it once its readers
+// are done. The next start must not find it: what replaced it may itself be replaced by
+// then.
 func (b *Buckets) remove(blk *tsdb.Block) {
+	gone := blk.Dir() + goneSuffix
+	err := b.o.FS.Rename(blk.Dir(), gone)
+	if err != nil {
+		b.o.Logger.Warn("replaced block not removed", "tier", b.Name(), "block", blk.Meta().ULID, "err", err)
+	}
 	b.closing.Go(func() {
-		if err := errors.Join(blk.Close(), os.RemoveAll(blk.Dir())); err != nil {
-			b.o.Logger.Warn("replaced block not removed", "tier", b.Name(), "block", blk.Meta().ULID, "err", err)
+		e := blk.Close()
+		if err == nil {
+			e = errors.Join(e, b.erase(gone))
+		}
+		if e != nil {
+			b.o.Logger.Warn("replaced block not removed", "tier", b.Name(), "block", blk.Meta().ULID, "err", e)
 		}
 	})
+}
+
+// discard removes a block's directory that nobody reads.
+func (b *Buckets) discard(dir string) error {
+	if err := b.o.FS.Rename(dir, dir+goneSuffix); err != nil {
+		return err
+	}
+	return b.erase(dir + goneSuffix)
+}
+
+// erase removes a directory that was renamed to be: only once its new name is durable,
+// for half a block under the old one would be taken for a damaged block.
+func (b *Buckets) erase(gone string) error {
+	if err := b.o.FS.SyncDir(b.dir); err != nil {
+		return err
+	}
+	return b.o.FS.RemoveAll(gone)
 }
 
 // writeBlock writes and opens a block of [from, to) that replaces others; nil where
 // the feed has no bucket.
 func (b *Buckets) writeBlock(from, to int64, replaces []*tsdb.Block, symbols []string, feed seriesFeed) (*tsdb.Block, error) {
-	w := blockWriter{dir: b.dir, mint: from, maxt: to, res: b.o.Resolution, logger: b.o.Logger}
+	w := blockWriter{fs: b.o.FS, dir: b.dir, mint: from, maxt: to, res: b.o.Resolution, logger: b.o.Logger}
 	for _, old := range replaces {
 		w.parents = append(w.parents, tsdb.BlockDesc{ULID: old.Meta().ULID, MinTime: old.MinTime(), MaxTime: old.MaxTime()})
 	}
@@ -169,6 +196,8 @@ func (b *Buckets) writeBlock(from, to int64, replaces []*tsdb.Block, symbols []s
 	}
 	blk, err := tsdb.OpenBlock(b.o.Logger, filepath.Join(b.dir, name), aggrPool{}, nil)
 	if err != nil {
+		// Another one will be written in its place.
+		err = errors.Join(err, b.discard(filepath.Join(b.dir, name)))
 		return nil, fmt.Errorf("open the new block %s: %w", name, err)
 	}
 	return blk, nil

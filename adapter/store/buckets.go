@@ -40,7 +40,9 @@ type BucketsOptions struct {
 	Lacks func(metric string) fold.Parts
 	// ReadOnly leaves the directory as it is: nothing is removed or set aside, and
 	// Unreadable names the blocks that could not be opened.
-	ReadOnly   bool
+	ReadOnly bool
+	// FS is what the tier writes to; nil: the operating system's.
+	FS         FS
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil
 }
@@ -77,6 +79,9 @@ type Buckets struct {
 // OpenBuckets opens the tier in dir, which it creates. A block that cannot be
 // read is set aside under "quarantine", counted and logged.
 func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
+	if o.FS == nil {
+		o.FS = OS{}
+	}
 	b := &Buckets{dir: dir, o: o, mem: newMemory(), cut: math.MinInt64, cutLess: true}
 	b.damaged = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
@@ -84,7 +89,7 @@ func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 	})
 	b.dropped = newDropped(b.Name(), o.Registerer)
 	if !o.ReadOnly {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := o.FS.MkdirAll(dir); err != nil {
 			return nil, fmt.Errorf("make the directory of tier %s: %w", b.Name(), err)
 		}
 	}
@@ -110,9 +115,9 @@ func (b *Buckets) load() error {
 	replaced := map[ulid.ULID]bool{}
 	for _, e := range entries {
 		path := filepath.Join(b.dir, e.Name())
-		if strings.HasSuffix(e.Name(), tmpSuffix) && !b.o.ReadOnly {
-			if err := os.RemoveAll(path); err != nil {
-				return fmt.Errorf("remove an unfinished block: %w", err)
+		if (strings.HasSuffix(e.Name(), tmpSuffix) || strings.HasSuffix(e.Name(), goneSuffix)) && !b.o.ReadOnly {
+			if err := b.o.FS.RemoveAll(path); err != nil {
+				return fmt.Errorf("remove what is left of a block: %w", err)
 			}
 			continue
 		}
@@ -145,36 +150,56 @@ func (b *Buckets) load() error {
 }
 
 // settle removes the blocks that a newer one replaces: a crash came between the
-// writing of the one and the removal of the other.
+// writing of the one and the removal of the other. Of two others that cover the same
+// time, which a failed write may leave, the older one is set aside.
 func (b *Buckets) settle(replaced map[ulid.ULID]bool) error {
 	slices.SortFunc(b.blocks, func(x, y *tsdb.Block) int {
 		return cmp.Or(cmp.Compare(x.MinTime(), y.MinTime()), x.Meta().ULID.Compare(y.Meta().ULID))
 	})
 	var kept []*tsdb.Block
 	for _, blk := range b.blocks {
-		if !replaced[blk.Meta().ULID] {
-			kept = append(kept, blk)
+		if replaced[blk.Meta().ULID] {
+			if err := b.takeOut(blk, nil); err != nil {
+				return fmt.Errorf("remove the replaced block %s: %w", blk.Meta().ULID, err)
+			}
 			continue
 		}
-		err := blk.Close()
-		if !b.o.ReadOnly {
-			err = errors.Join(err, os.RemoveAll(blk.Dir()))
+		if n := len(kept); n > 0 && kept[n-1].MaxTime() > blk.MinTime() {
+			older := kept[n-1]
+			if older.Meta().ULID.Compare(blk.Meta().ULID) > 0 {
+				older, blk = blk, older
+			}
+			if err := b.takeOut(older, fmt.Errorf("block %s covers the same time", blk.Meta().ULID)); err != nil {
+				return fmt.Errorf("set block %s aside: %w", older.Meta().ULID, err)
+			}
+			kept = kept[:n-1]
 		}
-		if err != nil {
-			return fmt.Errorf("remove the replaced block %s: %w", blk.Meta().ULID, err)
-		}
+		kept = append(kept, blk)
 	}
 	b.blocks = kept
 	return nil
 }
 
+// takeOut closes a block that is not to be read and removes it, or sets it aside where
+// there is a reason to.
+func (b *Buckets) takeOut(blk *tsdb.Block, why error) error {
+	err := blk.Close()
+	switch {
+	case b.o.ReadOnly:
+		return err
+	case why == nil:
+		return errors.Join(err, b.discard(blk.Dir()))
+	}
+	return errors.Join(err, b.quarantine(filepath.Base(blk.Dir()), why))
+}
+
 // quarantine sets a block aside.
 func (b *Buckets) quarantine(name string, why error) error {
 	dir := filepath.Join(b.dir, "quarantine")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := b.o.FS.MkdirAll(dir); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(b.dir, name), filepath.Join(dir, name)); err != nil {
+	if err := b.o.FS.Rename(filepath.Join(b.dir, name), filepath.Join(dir, name)); err != nil {
 		return err
 	}
 	b.damaged.Inc()

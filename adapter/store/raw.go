@@ -25,6 +25,10 @@ const rawBlock = 2 * time.Hour
 // over, each of which takes 256 bytes at once: the default, 16 times as many, is for millions of series.
 const stripes = 1 << 10
 
+// rawSegmentBytes is how large a file with raw chunks may get, and how much room on the
+// disk a compaction takes at once.
+const rawSegmentBytes = 64 << 20
+
 // maxExemplars is the size of the TSDB's ring of exemplars, which is allocated in
 // full at start: a fleet's exporters send few.
 const maxExemplars = 10_000
@@ -86,6 +90,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	opts.OutOfOrderTimeWindow = o.OutOfOrderWindow.Milliseconds()
 	opts.WALCompression = compression.Snappy
 	opts.StripeSize = stripes
+	opts.MaxBlockChunkSegmentSize = rawSegmentBytes
 	opts.EnableExemplarStorage = true
 	opts.MaxExemplars = maxExemplars
 	opts.BlocksToDelete = r.blocksToDelete

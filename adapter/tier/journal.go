@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 // The journal's records; FORMAT.md has the bytes.
@@ -24,34 +26,37 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // journal remembers the windows that got samples after they were folded, until
-// they are folded again: a crash between the two loses none. It is as durable as
-// the TSDB's write-ahead log, which is not synced on every commit either. Safe
-// for concurrent use.
+// they are folded again: a crash between the two loses none, nor does a loss of power,
+// after which the samples may be there. Safe for concurrent use.
 type journal struct {
 	path string
+	fs   store.FS
 
+	syncing sync.Mutex // held while the file is synced or replaced; before mu
 	mu      sync.Mutex
-	f       *os.File
+	f       store.File
 	size    int64 // of the good records and what comes before them
 	records int
+	written int64          // records, since the start
+	synced  int64          // of them
+	loose   bool           // the file's name may not be durable
 	dirty   map[int64]bool // start of a window → still to be taken
 }
 
 // openJournal opens or creates the journal. A torn or damaged tail is cut off,
 // and said so by dropped.
-func openJournal(path string) (j *journal, dropped int64, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+func openJournal(path string, fs store.FS) (j *journal, dropped int64, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, fmt.Errorf("open the journal of late windows: %w", err)
 	}
-	j = &journal{path: path, f: f, dirty: map[int64]bool{}}
-	b, err := io.ReadAll(f)
-	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("read %s: %w", path, err), f.Close())
-	}
+	j = &journal{path: path, fs: fs, dirty: map[int64]bool{}}
 	good := j.replay(b)
 	if err := j.rewrite(); err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+		if j.f != nil {
+			err = errors.Join(err, j.f.Close())
+		}
+		return nil, 0, err
 	}
 	return j, int64(len(b) - good), nil
 }
@@ -88,22 +93,55 @@ func appendRecord(b []byte, w int64, kind byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[n:], castagnoli))
 }
 
-// mark notes windows by their starts. They are on file when it returns.
+// mark notes windows by their starts. They are durable when it returns.
 func (j *journal) mark(windows []int64) error {
+	upto, err := j.append(windows)
+	if err != nil {
+		return err
+	}
+	return j.sync(upto)
+}
+
+// append writes the windows that are not marked yet, and says how many records have to
+// be synced for all of them to be durable.
+func (j *journal) append(windows []int64) (upto int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var b []byte
 	for _, w := range windows {
-		if !j.dirty[w] {
+		if _, ok := j.dirty[w]; !ok {
 			b = appendRecord(b, w, kindMark)
 		}
 	}
 	if err := j.write(b); err != nil {
-		return err
+		return 0, err
 	}
 	for _, w := range windows {
 		j.dirty[w] = true
 	}
+	return j.written, nil
+}
+
+// sync makes the first so many records durable. Whoever waits here for another's sync
+// finds its own records synced with it.
+func (j *journal) sync(upto int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.synced >= upto && !j.loose {
+		return nil
+	}
+	j.mu.Lock()
+	f, written := j.f, j.written
+	j.mu.Unlock()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", j.path, err)
+	}
+	if j.loose {
+		if err := j.fs.SyncDir(filepath.Dir(j.path)); err != nil {
+			return fmt.Errorf("sync the directory of %s: %w", j.path, err)
+		}
+	}
+	j.synced, j.loose = written, false
 	return nil
 }
 
@@ -117,6 +155,7 @@ func (j *journal) write(b []byte) error {
 	}
 	j.size += int64(len(b))
 	j.records += len(b) / recordSize
+	j.written += int64(len(b) / recordSize)
 	return nil
 }
 
@@ -133,6 +172,8 @@ func (j *journal) take() []int64 {
 
 // done clears windows that take returned, but for those marked since.
 func (j *journal) done(windows []int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var b []byte
@@ -167,24 +208,47 @@ func (j *journal) len() int {
 	return len(j.dirty)
 }
 
-// rewrite replaces the file by one with the marked windows only.
+// rewrite replaces the file by one with the marked windows only. The file there is
+// stays in use where that fails. Both locks are held, or nobody else has the journal.
 func (j *journal) rewrite() error {
 	b := []byte(journalMagic)
 	for _, w := range slices.Sorted(maps.Keys(j.dirty)) {
 		b = appendRecord(b, w, kindMark)
 	}
-	tmp := j.path + ".tmp"
-	f, err := os.Create(tmp)
+	f, err := j.replace(b)
 	if err != nil {
-		return fmt.Errorf("create %s: %w", tmp, err)
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), os.Rename(tmp, j.path)); err != nil {
-		return errors.Join(fmt.Errorf("rewrite %s: %w", j.path, err), f.Close())
+		return fmt.Errorf("rewrite %s: %w", j.path, err)
 	}
 	old := j.f
 	j.f, j.size, j.records = f, int64(len(b)), len(j.dirty)
-	return old.Close()
+	j.synced, j.loose = j.written, true
+	if old != nil {
+		err = old.Close()
+	}
+	if e := j.fs.SyncDir(filepath.Dir(j.path)); e != nil {
+		return errors.Join(err, fmt.Errorf("sync the directory of %s: %w", j.path, e))
+	}
+	j.loose = false
+	return err
+}
+
+// replace puts a file of these bytes in the place of the journal's.
+func (j *journal) replace(b []byte) (store.File, error) {
+	tmp := j.path + ".tmp"
+	f, err := j.fs.Create(tmp)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = j.fs.Rename(tmp, j.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // close closes the file.

@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 func open(t *testing.T, path string) (*journal, int64) {
 	t.Helper()
-	j, dropped, err := openJournal(path)
+	j, dropped, err := openJournal(path, store.OS{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func FuzzJournal(f *testing.F) {
 }
 
 func BenchmarkMark(b *testing.B) {
-	j, _, err := openJournal(filepath.Join(b.TempDir(), "j"))
+	j, _, err := openJournal(filepath.Join(b.TempDir(), "j"), store.OS{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -51,7 +51,8 @@ type Config struct {
 	Interval, Lag time.Duration
 	// OutOfOrderWindow is how much older than the newest a sample may be.
 	OutOfOrderWindow time.Duration
-	Journal          string // path of the journal of late windows
+	Journal          string   // path of the journal of late windows
+	FS               store.FS // that the journal is written to; nil: the operating system's
 	Now              func() time.Time
 	Logger           *slog.Logger
 	Registerer       prometheus.Registerer
@@ -77,7 +78,10 @@ type Driver struct {
 
 // New opens the journal and has the store tell of late samples from here on.
 func New(c Config) (*Driver, error) {
-	j, dropped, err := openJournal(c.Journal)
+	if c.FS == nil {
+		c.FS = store.OS{}
+	}
+	j, dropped, err := openJournal(c.Journal, c.FS)
 	if err != nil {
 		return nil, err
 	}
@@ -174,11 +178,12 @@ func (d *Driver) Cycle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.lostHours = append(d.lostHours, again...)
 	late, changed, lateErr := d.foldLate(ctx, d.journal.take())
 	if err := d.foldClosed(ctx); err != nil {
 		return errors.Join(lateErr, err)
 	}
-	if err := d.mergeHours(ctx, slices.Concat(changed, again, d.lostHours)); err != nil {
+	if err := d.mergeHours(ctx, slices.Concat(changed, d.lostHours)); err != nil {
 		return errors.Join(lateErr, err)
 	}
 	d.lostHours = nil

@@ -2,6 +2,7 @@ package tier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -36,12 +37,16 @@ const (
 // epoch is where the tests' time starts: the edge of a day.
 var epoch = time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC).UnixMilli()
 
+func testSeed() uint64 {
+	if s, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
+		return s
+	}
+	return uint64(time.Now().UnixNano())
+}
+
 func seed(t *testing.T) *rand.Rand {
 	t.Helper()
-	s := uint64(time.Now().UnixNano())
-	if e := os.Getenv("TEST_SEED"); e != "" {
-		s, _ = strconv.ParseUint(e, 10, 64)
-	}
+	s := testSeed()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("TEST_SEED=%d", s)
@@ -59,37 +64,73 @@ type bench struct {
 	d            *Driver
 	now          int64
 	retention    time.Duration
+	fineOptions  store.BucketsOptions
+	options      store.BucketsOptions // of the hours
+	config       Config
+	gate         *gate
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{t: t, dir: t.TempDir(), now: epoch, retention: 48 * time.Hour}
+	b := makeBench(t)
 	b.open()
 	t.Cleanup(b.close)
 	return b
 }
 
+// makeBench is a bench that is not open yet.
+func makeBench(t *testing.T) *bench {
+	return &bench{
+		t: t, dir: t.TempDir(), now: epoch, retention: 48 * time.Hour,
+		fineOptions: store.BucketsOptions{Resolution: five, BlockRange: 2 * hour, MergeRange: day},
+		options:     store.BucketsOptions{Resolution: hour, BlockRange: day, MergeRange: 5 * day},
+		config: Config{
+			RetentionFine: 14 * 24 * time.Hour, RetentionCoarse: 90 * 24 * time.Hour,
+			Interval: time.Minute, Lag: 30 * time.Second, OutOfOrderWindow: 24 * time.Hour,
+		},
+	}
+}
+
 func (b *bench) open() {
 	b.t.Helper()
-	var err error
-	logger := slog.New(slog.DiscardHandler)
-	check := func() {
-		b.t.Helper()
-		if err != nil {
-			b.t.Fatal(err)
-		}
+	if err := b.start(store.OS{}); err != nil {
+		b.t.Fatal(err)
 	}
-	b.raw, err = store.OpenRaw(filepath.Join(b.dir, "raw"), store.RawOptions{Retention: b.retention, OutOfOrderWindow: 24 * time.Hour, Logger: logger})
-	check()
-	b.fine, err = store.OpenBuckets(filepath.Join(b.dir, "5m"), store.BucketsOptions{Resolution: five, BlockRange: 2 * hour, MergeRange: day, Logger: logger})
-	check()
-	b.coarse, err = store.OpenBuckets(filepath.Join(b.dir, "1h"), store.BucketsOptions{Resolution: hour, BlockRange: day, MergeRange: 5 * day, Logger: logger})
-	check()
-	b.d, err = New(Config{
-		Raw: b.raw, Fine: b.fine, Coarse: b.coarse, RetentionFine: 14 * 24 * time.Hour, RetentionCoarse: 90 * 24 * time.Hour,
-		Interval: time.Minute, Lag: 30 * time.Second, OutOfOrderWindow: 24 * time.Hour, Journal: filepath.Join(b.dir, "late.journal"),
-		Now: func() time.Time { return time.UnixMilli(b.now) }, Logger: logger,
-	})
-	check()
+}
+
+// start opens everything on a file system. What it opened is closed where it fails.
+func (b *bench) start(fs store.FS) (err error) {
+	logger := slog.New(slog.DiscardHandler)
+	var opened []func() error
+	defer func() {
+		for _, f := range slices.Backward(opened) {
+			if err != nil {
+				err = errors.Join(err, f())
+			}
+		}
+	}()
+	c := b.config
+	b.raw, err = store.OpenRaw(filepath.Join(b.dir, "raw"), store.RawOptions{Retention: b.retention, OutOfOrderWindow: c.OutOfOrderWindow, Logger: logger})
+	if err != nil {
+		return err
+	}
+	opened = append(opened, b.raw.Close)
+	for _, t := range []struct {
+		to   **store.Buckets
+		name string
+		o    store.BucketsOptions
+	}{{&b.fine, "5m", b.fineOptions}, {&b.coarse, "1h", b.options}} {
+		t.o.FS, t.o.Logger = fs, logger
+		if *t.to, err = store.OpenBuckets(filepath.Join(b.dir, t.name), t.o); err != nil {
+			return err
+		}
+		opened = append(opened, (*t.to).Close)
+	}
+	b.gate = &gate{Raw: b.raw, allowed: math.MinInt64, most: math.MinInt64}
+	c.Raw, c.Fine, c.Coarse = b.gate, b.fine, b.coarse
+	c.Journal, c.FS = filepath.Join(b.dir, "late.journal"), fs
+	c.Now, c.Logger = func() time.Time { return time.UnixMilli(b.now) }, logger
+	b.d, err = New(c)
+	return err
 }
 
 func (b *bench) close() {
@@ -143,6 +184,9 @@ func read(t *testing.T, tier *store.Buckets, agg store.Agg) map[string]map[int64
 		it := set.At().Iterator(nil)
 		for it.Next() == chunkenc.ValFloat {
 			at, v := it.At()
+			if _, twice := m[at+1-tier.Resolution()]; twice {
+				t.Errorf("tier %s: %s has two buckets at %d", tier.Name(), set.At().Labels(), at)
+			}
 			m[at+1-tier.Resolution()] = v
 		}
 		if it.Err() != nil {
@@ -160,6 +204,20 @@ func read(t *testing.T, tier *store.Buckets, agg store.Agg) map[string]map[int64
 type model map[string][]sample
 
 func (m model) add(l labels.Labels, ss ...sample) { m[l.String()] = append(m[l.String()], ss...) }
+
+func (m model) merge(other model) {
+	for k, ss := range other {
+		m[k] = append(m[k], ss...)
+	}
+}
+
+func (m model) clone() model {
+	c := model{}
+	for k, ss := range m {
+		c[k] = slices.Clone(ss)
+	}
+	return c
+}
 
 // want computes an aggregate from all samples before a time, by brute force.
 func (m model) want(res, before int64, agg store.Agg) map[string]map[int64]float64 {
@@ -379,17 +437,19 @@ func TestRetention(t *testing.T) {
 // gate records what raw may delete.
 type gate struct {
 	*store.Raw
-	allowed int64
+	allowed, most int64
 }
 
-func (g *gate) AllowDelete(t int64) { g.allowed = t; g.Raw.AllowDelete(t) }
+func (g *gate) AllowDelete(t int64) {
+	g.allowed, g.most = t, max(g.most, t)
+	g.Raw.AllowDelete(t)
+}
 
 // Raw samples may go only when their buckets are in blocks and no late sample
 // waits to be folded.
 func TestRawIsKeptUntilDurable(t *testing.T) {
 	b := newBench(t)
-	g := &gate{Raw: b.raw}
-	b.d.Raw = g
+	g := b.gate
 	l := labels.FromStrings("__name__", "m")
 	for i := range int64(7 * 60) {
 		b.push(l, sample{epoch + i*minute, 1})
@@ -414,7 +474,7 @@ func TestRunStops(t *testing.T) {
 		t.Error(err)
 	}
 	var err error
-	if b.d.journal, _, err = openJournal(b.d.Journal); err != nil {
+	if b.d.journal, _, err = openJournal(b.d.Journal, store.OS{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -550,9 +610,7 @@ func TestLostBlockIsMadeAgain(t *testing.T) {
 		}
 	}
 	b.open()
-	g := &gate{Raw: b.raw}
-	b.d.Raw = g
-	b.d.allowDelete()
+	g := b.gate
 	if g.allowed > blocks[0].MinTime {
 		t.Errorf("raw samples may go before %d h, though no block holds them", (g.allowed-epoch)/hour)
 	}
