@@ -332,6 +332,10 @@ func TestWarnings(t *testing.T) {
 		"rate(c_total[1h])":              "",
 		"x":                              "",
 		"stddev_over_time(x[1h:5m])":     "",
+		// These are left to the engine, which takes a bucket's average for a sample.
+		"increase(c_total[1h] anchored)": "anchored or smoothed reads averages of buckets where raw samples are gone: the answer is an estimate",
+		"rate(c_total[1h] smoothed)":     "anchored or smoothed reads averages",
+		"x smoothed":                     "anchored or smoothed reads averages",
 	} {
 		q, err := a.Engine().NewRangeQuery(context.Background(), a.Queryable(), nil, expr, time.UnixMilli(base+2*hour), time.UnixMilli(base+3*hour), 5*time.Minute)
 		if err != nil {
@@ -346,5 +350,19 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%s: infos %q", expr, infos)
 		}
 		q.Close()
+	}
+}
+
+// Over raw samples there is nothing to say of a selector that is anchored or smoothed.
+func TestAnchoredOnRaw(t *testing.T) {
+	t.Parallel()
+	h := history{}
+	steady(h, base, base+4*hour, 15*second, 5, "a")
+	a := newTestAPI(t, newRawStore(t, h), &fakeTier{h: h, res: 5 * minute, from: base, watermark: base + 4*hour})
+	for _, expr := range []string{"increase(c_total[1h] anchored)", "rate(c_total[1h] smoothed)", "x smoothed"} {
+		got, said, err := evaluated(a, expr, base+2*hour, base+3*hour, 5*minute)
+		if err != nil || said != "" || len(got) != 1 {
+			t.Errorf("%s: %v, %d series, said %q", expr, err, len(got), said)
+		}
 	}
 }

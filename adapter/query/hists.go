@@ -108,7 +108,7 @@ func (a *histTotal) note(first, last int64, n float64, h *histogram.FloatHistogr
 // addHistBucket takes a bucket that overlaps the range.
 func (a *histTotal) addHistBucket(b *bucket, res int64) {
 	if b.hists == nil || b.hists.mixed {
-		a.floats = append(a.floats, promql.FPoint{T: b.start})
+		a.addFloats(b)
 	}
 	if b.hists == nil {
 		return
@@ -146,6 +146,32 @@ func (a *histTotal) addHistBucket(b *bucket, res int64) {
 			a.extra--
 		}
 	}
+	if b.resets > 0 {
+		a.extra += b.resets
+	}
+}
+
+// addFloats takes the floats of a bucket, which only resets() has an answer for next to
+// histograms.
+func (a *histTotal) addFloats(b *bucket) {
+	switch {
+	case a.fn != "resets":
+		a.floats = append(a.floats, promql.FPoint{T: b.start})
+		return
+	case b.hists != nil || b.points == 0:
+		// Nothing is kept of a window's floats next to histograms. A float at the time
+		// of a histogram would keep Prometheus' function for ever.
+		a.lacking = true
+		return
+	case b.lastT <= a.lo || b.firstT > a.hi:
+		return
+	}
+	if first := (promql.FPoint{T: b.firstT, F: b.first}); b.firstT < b.lastT && b.firstT > a.lo {
+		if a.floats = append(a.floats, first); b.last < b.first {
+			a.extra-- // which is in the bucket's number too
+		}
+	}
+	a.floats = append(a.floats, promql.FPoint{T: b.lastT, F: b.last})
 	if b.resets > 0 {
 		a.extra += b.resets
 	}
@@ -275,6 +301,10 @@ func (w *windows) computeHists(lo, t int64) bool {
 			a.addRawHists(p.raw)
 		} else {
 			p.buckets.each(t, a.addHistBucket)
+		}
+		if a.lacking {
+			a.lacking = false
+			w.s.plan.warn(lackWarning(w.sel.fn, w.s.plan.q.names[p.src]))
 		}
 	}
 	return w.histAnswer(&a, t)

@@ -157,6 +157,21 @@ func (p *planned) read(s *selector, st stretch) {
 	}
 }
 
+// readPlain notes that a selector which is not planned got series from stretches: one
+// that is anchored or smoothed, or what info() looks up.
+func (p *planned) readPlain(list []stretch, fn string) {
+	for _, st := range list {
+		switch {
+		case st.src == rawSource:
+		case fn == "info":
+			p.read(&selector{}, st)
+		default:
+			p.read(nil, st)
+			p.warn(plainWarning())
+		}
+	}
+}
+
 // exactAt reports whether every range of s is made of whole windows of res ms.
 func (s *selector) exactAt(res int64) bool {
 	return s.rng%res == 0 && s.grid.first%res == 0 && s.grid.step%res == 0
@@ -219,7 +234,7 @@ func shortRangeWarning(s *selector, tier string, res int64) error {
 }
 
 func instantInfo(tier string) error {
-	return fmt.Errorf("%w: a selector without a range reads the average of each %s bucket, of a counter the last value", annotations.PromQLInfo, tier)
+	return fmt.Errorf("%w: a selector without a range reads the average of each %s bucket, of a counter the last value, and a series that ended ends with its last bucket", annotations.PromQLInfo, tier)
 }
 
 func cutInfo(s *selector, tier string) error {

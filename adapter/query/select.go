@@ -211,8 +211,8 @@ func (q *querier) selectPlain(ctx context.Context, hints *storage.SelectHints, m
 		out = append(out, &plainSeries{joined: p, stretches: list, tally: t})
 	}
 	q.noteUse(ctx, list, j)
-	if q.plan != nil && len(out) > 0 && h.Func != "info" && slices.ContainsFunc(list, func(st stretch) bool { return st.src != rawSource }) {
-		q.plan.warn(plainWarning())
+	if q.plan != nil && len(out) > 0 {
+		q.plan.readPlain(list, h.Func)
 	}
 	return out, warns, nil
 }

@@ -110,6 +110,10 @@ func (a *total) addBucket(b *bucket, res int64) {
 		a.addSum(b.sum * share)
 		a.n += b.count * share
 	case "min_over_time", "max_over_time":
+		if b.hists != nil {
+			a.lacking = true // of floats next to histograms no extremes are kept
+			return
+		}
 		// Of the buckets that a range cuts, the one whose end lies in it counts as
 		// a whole, so that ranges in a row show every extreme once.
 		if end <= a.hi || a.rng < res {

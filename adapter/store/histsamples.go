@@ -10,7 +10,7 @@ import (
 )
 
 // addHist adds the samples of a bucket with histograms. Histograms have neither a
-// minimum nor a maximum.
+// minimum nor a maximum; where the window had floats too, an empty one stands for those.
 func (s sampler) addHist(dst *samples, b *fold.Bucket) {
 	end := b.Start + s.res - 1
 	switch s.agg {
@@ -21,6 +21,10 @@ func (s sampler) addHist(dst *samples, b *fold.Bucket) {
 	case Resets:
 		if !b.Hist.Gauge {
 			dst.add(end, float64(b.Resets))
+		}
+	case Min, Max:
+		if b.Hist.Mixed { // says that of the floats nothing was kept
+			dst.addHist(end, &histogram.FloatHistogram{CounterResetHint: histogram.GaugeType})
 		}
 	case Last:
 		dst.addHist(end, b.Hist.Last)
