@@ -226,8 +226,12 @@ func open(cfg *config.Config, door *access.Access, logger *slog.Logger, reg prom
 	}
 	a.receive = receive.New(receive.Config{
 		Store: a.raw, Door: entrance(door), Gate: gate{a.fleet}, Observer: receive.ObserverFunc(pushed), InOrder: cfg.OutOfOrderWindow == 0,
-		MaxBehind: behind(cfg),
-		Logger:    logger.With("part", "receive"), Registerer: reg,
+		MaxBehind: behind(cfg), MaxAhead: time.Duration(cfg.DeviceAhead), MaxLabels: cfg.DeviceLabels,
+		Quota: receive.Quota{
+			DeviceSamples: float64(cfg.DeviceSamples), Samples: float64(cfg.AllSamples),
+			DeviceSeries: cfg.DeviceSeries, Series: cfg.AllSeries, Held: a.raw.NumSeries,
+		},
+		Logger: logger.With("part", "receive"), Registerer: reg,
 	})
 	overrides, err := cfg.Overrides()
 	if err != nil {
@@ -279,6 +283,9 @@ func (a *adapter) makeRoom(dir string) (full bool, err error) {
 // for ever, it is ten years, which no clock that was never set comes near.
 func behind(cfg *config.Config) time.Duration {
 	const ever = 10 * 365 * 24 * time.Hour
+	if cfg.DeviceBehind > 0 {
+		return time.Duration(cfg.DeviceBehind)
+	}
 	longest := cfg.Longest()
 	if longest == 0 {
 		return ever
@@ -350,6 +357,7 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	admin("DELETE /api/v1/devices/{id...}", a.fleet.Handler())
 	mux.Handle("/federate", api.Handler())
 	mux.Handle(writePath, a.receive)
+	mux.HandleFunc("GET /api/v1/devices/{id}/cardinality", a.serveCardinality(cfg.DeviceSeries))
 	mux.Handle("/api/v1/devices", a.fleet.Handler())
 	mux.Handle("/api/v1/devices/", a.fleet.Handler())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: reg}))

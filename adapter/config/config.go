@@ -42,6 +42,8 @@ type Config struct {
 
 	Access `embed:""`
 
+	Limits `embed:""`
+
 	Rules `embed:""`
 
 	SelfStore bool `name:"self.store" help:"Store the adapter's own metrics, the devices' states among them, every 15 seconds." default:"true" negatable:""`
@@ -105,6 +107,7 @@ func (c *Config) Validate() error {
 	}
 	c.Clients.validate(bad)
 	c.Access.validate(bad)
+	c.Limits.validate(bad)
 	c.Rules.validate(bad)
 	if err := writable(c.DataDir); err != nil {
 		bad("--data-dir: %w", err)

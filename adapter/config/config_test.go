@@ -13,7 +13,7 @@ func good(t *testing.T) Config {
 		Listen: ":0", DataDir: t.TempDir(),
 		RetentionRaw: Duration(48 * time.Hour), Retention5m: Duration(14 * 24 * time.Hour), Retention1h: Duration(90 * 24 * time.Hour),
 		OutOfOrderWindow: Duration(24 * time.Hour), FoldInterval: Duration(time.Minute), FoldLag: Duration(30 * time.Second),
-		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1, QueryMaxSeries: 1, QueryMaxBytes: 1,
+		QueryLookback: Duration(5 * time.Minute), QueryTimeout: Duration(2 * time.Minute), QueryMaxSamples: 1, QueryConcurrency: 1, Limits: Limits{DeviceLabels: 128, DeviceAhead: Duration(time.Minute)}, QueryMaxSeries: 1, QueryMaxBytes: 1,
 		DevicesDownAfter: Duration(time.Minute), DevicesClones: "refuse",
 		Rules: Rules{
 			RulesInterval: Duration(15 * time.Second), RulesQueryOffset: Duration(15 * time.Second), RulesOutage: Duration(time.Hour),

@@ -38,7 +38,7 @@ func TestNoAllocations(t *testing.T) {
 
 // pipeline returns a function that takes body all the way to a store that keeps nothing.
 func pipeline(t testing.TB, body []byte, p protocol, forced ...labels.Label) (*Handler, func()) {
-	h := New(Config{Store: new(nullStore)})
+	h := New(Config{Store: new(nullStore), Quota: Quota{DeviceSeries: 1000, DeviceSamples: 1e9, Samples: 1e9}})
 	w := h.pool.New().(*work)
 	r := newRequest()
 	return h, func() {

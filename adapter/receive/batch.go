@@ -32,10 +32,13 @@ type batch struct {
 	oldest     int64 // of what is accepted; oldest > newest: nothing
 	newest     int64
 	device     string
-	gate       Gate  // may be nil
-	entry      Entry // who the request is from
-	claim      Claim // without Device
-	judged     bool  // the gate was asked
+	gate       Gate      // may be nil
+	accounts   *accounts // nil: nothing is bounded
+	metrics    *metrics
+	account    *account // of the device, once the request was admitted
+	entry      Entry    // who the request is from
+	claim      Claim    // without Device
+	judged     bool     // the gate was asked
 	hist       rawHistogram
 	raw        rawExemplar
 	ordered    []exemplar.Exemplar
@@ -57,6 +60,7 @@ func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inO
 	b.samples, b.histograms, b.exemplars = 0, 0, 0
 	b.oldest, b.newest = math.MaxInt64, math.MinInt64
 	b.device, b.judged = "", false
+	b.account = nil
 	b.rename, b.renamed = nil, nil
 	b.setForced(b.entry.Labels)
 }
@@ -64,6 +68,7 @@ func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inO
 // end drops what belongs to the caller.
 func (b *batch) end() {
 	b.app = nil
+	b.account = nil
 	b.claim = Claim{}
 	b.entry = Entry{}
 	clear(b.forced)
@@ -121,6 +126,13 @@ func (b *batch) addSeries(q *request) error {
 		}
 	} else if b.device == "" {
 		b.device = r.ls.Get("instance")
+	}
+	if why := b.admitSeries(r); why != reasonNone {
+		if err := b.checkRest(q); err != nil {
+			return err
+		}
+		b.refuse(why, max(1, s.elements()), 0)
+		return nil
 	}
 	if err := b.addSamples(r); err != nil {
 		return err

@@ -18,7 +18,9 @@ type resolved struct {
 
 	ref  atomic.Uint64 // storage.SeriesRef, 0 until the store gave one
 	meta atomic.Uint64 // fingerprint of the last metadata seen
-	used atomic.Uint32 // cache period in which it was last used
+	// admitted is the epoch of the account that it was counted for last.
+	admitted atomic.Uint64
+	used     atomic.Uint32 // cache period in which it was last used
 }
 
 func (r *resolved) seriesRef() storage.SeriesRef { return storage.SeriesRef(r.ref.Load()) }

@@ -41,14 +41,22 @@ type Verdict struct {
 	Rename string
 }
 
-// gateError is the verdict of a Gate that refuses.
-type gateError struct{ v Verdict }
+// gateError is the verdict of a Gate that refuses; tooMuch says that the sender is over
+// a bound.
+type gateError struct {
+	v       Verdict
+	tooMuch bool
+}
 
 func (e gateError) Error() string { return e.v.Refuse }
 
 // failure is the answer: later, for what is refused here may be right in a while.
 func (e gateError) failure() *failure {
-	return &failure{status: http.StatusServiceUnavailable, text: e.v.Refuse + "; nothing is stored", retryAfter: e.v.RetryAfter}
+	status := http.StatusServiceUnavailable
+	if e.tooMuch {
+		status = http.StatusTooManyRequests
+	}
+	return &failure{status: status, text: e.v.Refuse + "; nothing is stored", retryAfter: e.v.RetryAfter}
 }
 
 // admit asks the gate about the request whose first good series is r, once. It
@@ -60,19 +68,19 @@ func (b *batch) admit(q *request, r *resolved) (*resolved, error) {
 		b.device = own
 	}
 	if b.gate == nil {
-		return r, nil
+		return r, b.charge()
 	}
 	claim := b.claim
 	claim.Device = b.device
 	v := b.gate.Admit(claim)
 	if v.Refuse != "" {
-		return nil, gateError{v}
+		return nil, gateError{v: v}
 	}
 	if v.Device != "" {
 		b.device = v.Device
 	}
 	if v.Rename == "" || claim.Device == "" || v.Rename == claim.Device {
-		return r, nil
+		return r, b.charge()
 	}
 	b.renamed = []byte(v.Rename)
 	if !b.renameForced(v.Rename) {
@@ -80,9 +88,27 @@ func (b *batch) admit(q *request, r *resolved) (*resolved, error) {
 	}
 	renamed, why := b.resolve(q, &b.series)
 	if why != reasonNone {
-		return nil, gateError{Verdict{Refuse: "the instance label cannot be " + quote(b.renamed)}}
+		return nil, gateError{v: Verdict{Refuse: "the instance label cannot be " + quote(b.renamed)}}
 	}
-	return renamed, nil
+	return renamed, b.charge()
+}
+
+// charge opens the account of the request's device.
+func (b *batch) charge() error {
+	if b.accounts == nil {
+		return nil
+	}
+	acc, wait, bound := b.accounts.enter(b.device, b.claim.Received)
+	if acc != nil {
+		b.account = acc
+		return nil
+	}
+	text := "the device sends more samples a second than it may"
+	if bound == "all" {
+		text = "more samples a second come than may, and this device sends more than its share"
+	}
+	b.metrics.limited.WithLabelValues(bound).Inc()
+	return gateError{v: Verdict{Refuse: text, RetryAfter: wait}, tooMuch: true}
 }
 
 // instance is the value that the instance label gets, and whether it is another.

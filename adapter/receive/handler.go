@@ -60,6 +60,8 @@ type Config struct {
 	// MaxSeries bounds the cache of resolved label sets, MaxFamilies the metadata.
 	MaxSeries   int
 	MaxFamilies int
+	// Quota bounds what devices send.
+	Quota Quota
 	// MaxLabels bounds the labels of a series.
 	MaxLabels int
 }
@@ -109,6 +111,7 @@ type Handler struct {
 	cache    *cache
 	families *families
 	metrics  *metrics
+	accounts *accounts // nil: nothing is bounded
 	seed     maphash.Seed
 	pool     sync.Pool // of *work
 
@@ -126,10 +129,11 @@ func New(cfg Config) *Handler {
 		seed:     maphash.MakeSeed(),
 	}
 	h.metrics = newMetrics(cfg.Registerer, h)
+	h.accounts = newAccounts(cfg.Quota)
 	h.pool.New = func() any {
 		w := new(work)
 		w.resolver = resolver{cache: h.cache, seed: h.seed, maxLabels: h.cfg.MaxLabels}
-		w.batch.families = h.families
+		w.batch.families, w.batch.accounts, w.batch.metrics = h.families, h.accounts, h.metrics
 		return w
 	}
 	return h
@@ -249,6 +253,9 @@ func (h *Handler) store(ctx context.Context, w *work, claim Claim, now time.Time
 	if err := app.Commit(); err != nil {
 		return storeFailure(ctx, fmt.Errorf("commit: %w", err))
 	}
+	if w.account != nil {
+		h.accounts.spend(w.account, h.cfg.MaxSamples-w.room)
+	}
 	res.samples, res.histograms, res.exemplars = w.samples, w.histograms, w.exemplars
 	res.oldest, res.newest = w.oldest, w.newest
 	if w.refused.total == 0 {
@@ -300,7 +307,7 @@ func reply(rw http.ResponseWriter, res *result, fail *failure) {
 	case http.StatusUnsupportedMediaType:
 		head.Set("Accept-Post", acceptable)
 		head.Set("Accept-Encoding", encoding)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		wait := retryAfter
 		if fail.retryAfter > 0 {
 			wait = fail.retryAfter

@@ -16,6 +16,7 @@ type metrics struct {
 	histograms prometheus.Counter
 	exemplars  prometheus.Counter
 	rejected   [numReasons]prometheus.Counter
+	limited    *prometheus.CounterVec
 	bytes      prometheus.Counter
 	inFlight   prometheus.Gauge
 	duration   prometheus.Histogram
@@ -41,6 +42,7 @@ func newMetrics(reg prometheus.Registerer, h *Handler) *metrics {
 		histograms: prometheus.NewCounter(counterOpts("histograms_total", "Native histogram samples stored.")),
 		exemplars:  prometheus.NewCounter(counterOpts("exemplars_total", "Exemplars stored.")),
 		bytes:      prometheus.NewCounter(counterOpts("bytes_total", "Bytes of request bodies as sent.")),
+		limited:    prometheus.NewCounterVec(counterOpts("limited_total", "Requests answered 429, by whose samples a second are too many: the device's or all."), []string{"of"}),
 		inFlight:   prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests being read, decoded or stored."}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "request_duration_seconds", Help: "Time from a request's headers to its answer.",
@@ -56,7 +58,7 @@ func newMetrics(reg prometheus.Registerer, h *Handler) *metrics {
 		m.requests.WithLabelValues("204", p.String())
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.samples, m.histograms, m.exemplars, rejected, m.bytes, m.inFlight, m.duration,
+		reg.MustRegister(m.requests, m.samples, m.histograms, m.exemplars, rejected, m.bytes, m.limited, m.inFlight, m.duration,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + "cached_series", Help: "Label sets in the cache."},
 				func() float64 { return float64(h.cache.len()) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: prefix + "metadata_families", Help: "Metric families with known metadata."},

@@ -36,6 +36,8 @@ const (
 	reasonHistogram
 	reasonExemplar
 	reasonMetadata
+	reasonSeriesLimit
+	reasonTotalSeries
 	numReasons
 )
 
@@ -44,6 +46,7 @@ func (r reason) label() string {
 		"none", "reference", "too_many_labels", "empty_label_name", "duplicate_label", "reserved_label", "label_length",
 		"invalid_utf8", "metric_name", "no_samples", "timestamp", "future", "past", "out_of_order", "too_old",
 		"out_of_bounds", "duplicate_timestamp", "histogram", "exemplar", "metadata",
+		"series_limit", "series_limit_of_all",
 	}[r]
 }
 
@@ -88,6 +91,12 @@ func (r reason) text() string {
 		return "the exemplar is not valid or not in order"
 	case reasonMetadata:
 		return "the metadata is not valid"
+	}
+	switch r {
+	case reasonSeriesLimit:
+		return "the device has as many series as it may have; new ones are not stored, those it has are"
+	case reasonTotalSeries:
+		return "the adapter holds as many series as it may; new ones are not stored now"
 	}
 	return "no reason"
 }

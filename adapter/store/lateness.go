@@ -25,6 +25,14 @@ type lateAppender struct {
 	windows  []int64   // noted, in no order
 }
 
+// GetRef implements storage.GetRef.
+func (a *lateAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+	if g, ok := a.ExemplarAppenderV2.(storage.GetRef); ok {
+		return g.GetRef(ls, hash)
+	}
+	return 0, labels.EmptyLabels()
+}
+
 func (a *lateAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
 	if h != nil || fh != nil {
 		if err := a.raw.hist.note(); err != nil {

@@ -204,6 +204,9 @@ func (r *Raw) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, err
 	return r.db.ExemplarQuerier(ctx)
 }
 
+// NumSeries is how many series are in memory.
+func (r *Raw) NumSeries() int { return int(r.db.Head().NumSeries()) }
+
 // MinTime is the time of the oldest sample held, or somewhat before it;
 // math.MaxInt64 where there is none.
 func (r *Raw) MinTime() int64 {
