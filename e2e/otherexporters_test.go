@@ -290,9 +290,9 @@ func TestScrapedOutage(t *testing.T) {
 		"--external-label=instance=dut"}
 	exporter := startExporter(t, args...)
 	begin := nowMs()
-	counts := func(ctx context.Context) ([]client.Sample, error) {
+	samples := func(ctx context.Context, series string) ([]client.Sample, error) {
 		now := nowMs()
-		r, err := adapter.Query(ctx, fmt.Sprintf(`asked_total[%dms]`, now-begin+5000), now)
+		r, err := adapter.Query(ctx, fmt.Sprintf(`%s[%dms]`, series, now-begin+5000), now)
 		if err != nil {
 			return nil, err
 		}
@@ -302,7 +302,7 @@ func TestScrapedOutage(t *testing.T) {
 		return r.Series[0].Samples, nil
 	}
 	eventually(t, 30*time.Second, "the first samples", func(ctx context.Context) error {
-		s, err := counts(ctx)
+		s, err := samples(ctx, "asked_total")
 		if err == nil && len(s) < 10 {
 			err = fmt.Errorf("%d samples", len(s))
 		}
@@ -319,12 +319,20 @@ func TestScrapedOutage(t *testing.T) {
 	adapter = startAdapterAt(t, adapter.addr, dir)
 	eventually(t, 60*time.Second, "all samples, each once", func(ctx context.Context) error {
 		upTo := float64(asked.Load())
-		s, err := counts(ctx)
+		s, err := samples(ctx, "asked_total")
 		if err != nil {
 			return err
 		}
-		// A stop may cut a scrape off that the target has counted.
-		missing := 0.0
+		up, err := samples(ctx, `up{job="count"}`)
+		if err != nil {
+			return err
+		}
+		// A stop may cut a scrape off that the target has counted, and one that took too
+		// long is down, and said so.
+		missing, down := 0.0, 0.0
+		for _, u := range up {
+			down += 1 - u.V
+		}
 		for i := range s {
 			want := 1.0
 			if i > 0 {
@@ -335,10 +343,10 @@ func TestScrapedOutage(t *testing.T) {
 			}
 			missing += s[i].V - want
 		}
-		if last := s[len(s)-1].V; missing > 1 || last < upTo-20 {
-			return fmt.Errorf("%d samples up to %v of %v, %v are missing", len(s), last, upTo, missing)
+		if last := s[len(s)-1].V; missing > 1+down || last < upTo-20-down {
+			return fmt.Errorf("%d samples up to %v of %v, %v are missing, %v scrapes took too long", len(s), last, upTo, missing, down)
 		}
-		t.Logf("%d samples, %v missing", len(s), missing)
+		t.Logf("%d samples, %v missing, %v too late", len(s), missing, down)
 		return nil
 	})
 	if v, err := exporter.Metric(t.Context(), `ticktier_exporter_ring_ticks_evicted_undelivered_total{stream="scrape"}`); err != nil || v != 0 {

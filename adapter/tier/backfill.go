@@ -32,14 +32,16 @@ type Backfilled struct {
 }
 
 // Horizon is the time from which on samples are to be pushed; older ones are folded by
-// Backfill. It is the edge of an hour. newest is the time of the newest sample that there
+// Backfill. It is an edge of windows of all tiers. newest is the time of the newest sample that there
 // is to fill in.
 func (d *Driver) Horizon(newest int64) int64 {
 	const slack = 5 * time.Minute // for what is pushed meanwhile
 	have := d.Raw.MaxTime()
 	if have == math.MinInt64 {
-		// Nothing is there: samples pushed in their order are all taken.
-		return d.ceilHour(min(newest, d.Now().UnixMilli()) - d.RawNeeds.Milliseconds())
+		// Nothing is there: samples pushed in their order are all taken. The tiers will
+		// begin with the block that holds the first of them, and what lies in that block
+		// before it could not be filled in.
+		return fold.Window(min(newest, d.Now().UnixMilli())-d.RawNeeds.Milliseconds(), d.Coarse.BlockRange())
 	}
 	return d.ceilHour(have - d.OutOfOrderWindow.Milliseconds() + slack.Milliseconds())
 }

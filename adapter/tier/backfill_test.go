@@ -154,3 +154,41 @@ func TestBackfillEmpty(t *testing.T) {
 		t.Error(fmt.Sprintln("hours:", d))
 	}
 }
+
+// TestBackfillBeforeFirst fills an adapter that holds nothing with what is days old, the
+// recent part of it pushed first; then its first own sample comes. Nothing may fall
+// between, at whatever hour.
+func TestBackfillBeforeFirst(t *testing.T) {
+	for _, h := range []int64{0, 18} {
+		b := newBench(t)
+		b.now = epoch + 30*day + h*hour + 7*minute
+		b.d.RawNeeds = 28 * time.Hour
+		m := model{}
+		newest := b.now - 13*day
+		horizon := b.d.Horizon(newest)
+		o := old(m, "a", b.now-16*day, newest, 10*minute)
+		i, _ := slices.BinarySearch(o.T, horizon)
+		for j := i; j < len(o.T); j++ {
+			b.push(o.Labels, sample{o.T[j], o.V[j]})
+		}
+		res, err := b.d.Backfill(t.Context(), []Old{{o.Labels, o.T[:i], o.V[:i]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Recent != 0 || res.Samples != int64(i) {
+			t.Errorf("hour %d: of %d samples %d are folded and %d are said to be recent", h, i, res.Samples, res.Recent)
+		}
+		live := labels.FromStrings("__name__", "live")
+		b.push(live, sample{b.now, 1})
+		m.add(live, sample{b.now, 1})
+		for range 3 {
+			b.cycle()
+			b.now += hour
+		}
+		l := o.Labels.String()
+		got, want := read(t, b.coarse, store.Count)[l], m.want(hour, b.coarse.Watermark(), store.Count)[l]
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("hour %d, hours (-want +got):\n%s", h, d)
+		}
+	}
+}
