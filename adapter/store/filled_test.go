@@ -67,7 +67,12 @@ func TestFilled(t *testing.T) {
 	defer func() { raw.Close() }()
 	var marked []int64
 	watch := func() {
-		raw.OnLate(res, func() int64 { return math.MaxInt64 }, func(w []int64) error { marked = append(marked, w...); return nil })
+		raw.OnLate(res, func() int64 { return math.MaxInt64 }, func(ls []Late) error {
+			for _, l := range ls {
+				marked = append(marked, l.Window)
+			}
+			return nil
+		})
 	}
 	watch()
 	// b is recorded and replaced, c only replaced, a and x never.

@@ -22,7 +22,27 @@ type lateAppender struct {
 	late     *lateness // nil: nobody wants to know
 	oldest   int64     // time
 	from, to int64     // of the window noted last
-	windows  []int64   // noted, in no order
+	closed   bool      // it was folded when it was noted
+	last     int       // it in windows
+	windows  []Late    // noted, in no order
+}
+
+// Late is a window that got samples when it was folded already, and the series that got
+// them, by LateHash, in no order and some of them more than once. All says that there
+// may be others.
+type Late struct {
+	Window int64 // start, in Unix milliseconds
+	Series []uint64
+	All    bool
+}
+
+// LateHash is what a Late calls a series. Two series may share one; it is the same on
+// every machine and in every version.
+func LateHash(lset labels.Labels) uint64 {
+	if lset.Has(FillLabel) { // read without it
+		lset = labels.NewBuilder(lset).Del(FillLabel).Labels()
+	}
+	return labels.StableHash(lset)
 }
 
 // GetRef implements storage.GetRef.
@@ -46,14 +66,36 @@ func (a *lateAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int
 	if a.late != nil && (t < a.from || t >= a.to) {
 		a.note(t)
 	}
+	if a.closed {
+		a.noteSeries(ls)
+	}
 	return ref, err
 }
 
+// note makes the window of a time the one noted last. Where it is not folded yet its
+// series are not noted: should it be by the time of the commit, all of them may be late.
 func (a *lateAppender) note(t int64) {
 	a.from = fold.Window(t, a.late.res)
 	a.to = a.from + a.late.res
-	if !slices.Contains(a.windows, a.from) {
-		a.windows = append(a.windows, a.from)
+	a.closed = a.to <= a.late.watermark()
+	a.last = slices.IndexFunc(a.windows, func(l Late) bool { return l.Window == a.from })
+	if a.last < 0 {
+		a.last = len(a.windows)
+		a.windows = append(a.windows, Late{Window: a.from})
+	}
+	if !a.closed {
+		a.windows[a.last].All = true
+	}
+}
+
+// noteSeries notes a series of the window noted last.
+func (a *lateAppender) noteSeries(ls labels.Labels) {
+	l := &a.windows[a.last]
+	if l.All = l.All || ls.IsEmpty(); l.All {
+		return
+	}
+	if h, n := LateHash(ls), len(l.Series); n == 0 || l.Series[n-1] != h {
+		l.Series = append(l.Series, h)
 	}
 }
 
@@ -83,7 +125,7 @@ func (a *lateAppender) Commit() error {
 		return nil
 	}
 	w := a.late.watermark()
-	late := slices.DeleteFunc(a.windows, func(from int64) bool { return from+a.late.res > w })
+	late := slices.DeleteFunc(a.windows, func(l Late) bool { return l.Window+a.late.res > w })
 	if len(late) == 0 {
 		return nil
 	}

@@ -66,7 +66,7 @@ type Raw struct {
 type lateness struct {
 	res       int64
 	watermark func() int64
-	mark      func(windows []int64) error
+	mark      func([]Late) error
 }
 
 // OpenRaw opens the TSDB in dir, which it creates. The caller has the data
@@ -162,10 +162,10 @@ func (r *Raw) blocksToDelete(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
 // their retention. Until the first call nothing is.
 func (r *Raw) AllowDelete(t int64) { r.deletable.Store(t) }
 
-// OnLate has mark called, before a commit returns, with the starts of the windows
-// of res milliseconds that end at or before the watermark and got a sample. A
+// OnLate has mark called, before a commit returns, with the windows of res milliseconds
+// that end at or before the watermark and got a sample; it may keep none of what it got. A
 // commit whose windows cannot be marked fails, and may be repeated.
-func (r *Raw) OnLate(res int64, watermark func() int64, mark func(windows []int64) error) {
+func (r *Raw) OnLate(res int64, watermark func() int64, mark func([]Late) error) {
 	r.late.Store(&lateness{res, watermark, mark})
 }
 

@@ -566,8 +566,10 @@ func TestRawLateness(t *testing.T) {
 	var marked []int64
 	water := int64(0)
 	var fail error
-	r.OnLate(res, func() int64 { return water }, func(w []int64) error {
-		marked = append(marked, w...)
+	r.OnLate(res, func() int64 { return water }, func(ls []Late) error {
+		for _, l := range ls {
+			marked = append(marked, l.Window)
+		}
 		return fail
 	})
 	l := labels.FromStrings("__name__", "m")
@@ -686,7 +688,7 @@ func TestInspectAndVerifyRaw(t *testing.T) {
 // that a start would cut off.
 func TestTorn(t *testing.T) {
 	r := openRawTest(t, t.TempDir())
-	r.OnLate(res, func() int64 { return 0 }, func([]int64) error { return nil })
+	r.OnLate(res, func() int64 { return 0 }, func([]Late) error { return nil })
 	if n := len(r.torn.failures); n != 2 {
 		t.Fatalf("%d counters of failed writes found, want those of two logs", n)
 	}

@@ -168,7 +168,7 @@ func group(to map[int64][]store.SeriesBuckets, lset labels.Labels, bs []fold.Buc
 
 // write writes the blocks anew, and merges the hours of five-minute buckets.
 func (f *filling) write(ctx context.Context) error {
-	var changed []span
+	var changed []redo
 	for _, block := range slices.Sorted(maps.Keys(f.fine)) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (f *filling) write(ctx context.Context) error {
 		if err := f.d.Fine.Rewrite(block, block, to, f.fine[block]); err != nil {
 			return err
 		}
-		changed = append(changed, span{block, to})
+		changed = append(changed, redo{span: span{block, to}})
 	}
 	for _, block := range slices.Sorted(maps.Keys(f.coarse)) {
 		if err := ctx.Err(); err != nil {

@@ -15,7 +15,7 @@ import (
 // foldRaw folds every series' raw samples in s and hands the buckets to yield, by
 // labels; both are valid during the call only. A series that cannot be read is
 // counted and left out.
-func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuckets) error) (err error) {
+func (d *Driver) foldRaw(ctx context.Context, s redo, yield func(store.SeriesBuckets) error) (err error) {
 	q, err := d.Raw.Querier(s.from, s.to-1)
 	if err != nil {
 		return fmt.Errorf("read raw samples: %w", err)
@@ -31,8 +31,11 @@ func (d *Driver) foldRaw(ctx context.Context, s span, yield func(store.SeriesBuc
 			return err
 		}
 		series := set.At()
+		if !s.series.has(series.Labels()) {
+			continue
+		}
 		it = series.Iterator(it)
-		if err := d.foldSeries(it, s); err != nil {
+		if err := d.foldSeries(it, s.span); err != nil {
 			d.m.skipped.Inc()
 			d.Logger.Warn("series left out of a fold", "series", series.Labels().String(), "err", err)
 			continue

@@ -15,23 +15,23 @@ import (
 
 // mergeHours merges the hours that are complete and new, and again those that the
 // changed spans touch.
-func (d *Driver) mergeHours(ctx context.Context, changed []span) error {
+func (d *Driver) mergeHours(ctx context.Context, changed []redo) error {
 	if d.Fine.Watermark() == math.MinInt64 || d.Fine.MinTime() == math.MaxInt64 {
 		return nil
 	}
 	d.Coarse.Start(d.Fine.MinTime())
 	hour := d.Coarse.Resolution()
 	done, to := d.Coarse.Watermark(), fold.Window(d.Fine.Watermark(), hour)
-	days := map[int64]span{}
+	days := map[int64]redo{}
 	for _, c := range changed {
 		h := span{fold.Window(c.from, hour), fold.Window(c.to+hour-1, hour)}
 		h.to = min(h.to, max(done, to))
 		for _, s := range split(h, d.Coarse.BlockRange()) {
-			day := fold.Window(s.from, d.Coarse.BlockRange())
+			day, r := fold.Window(s.from, d.Coarse.BlockRange()), redo{s, c.series}
 			if old, ok := days[day]; ok {
-				s = span{min(s.from, old.from), max(s.to, old.to)}
+				r = redo{span{min(s.from, old.from), max(s.to, old.to)}, c.series.union(old.series)}
 			}
-			days[day] = s
+			days[day] = r
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(days)) {
@@ -41,7 +41,7 @@ func (d *Driver) mergeHours(ctx context.Context, changed []span) error {
 	}
 	from := max(done, fold.Window(d.Fine.MinTime(), hour))
 	for _, s := range split(span{from, to}, d.Coarse.BlockRange()) {
-		if err := d.mergeDay(ctx, s); err != nil {
+		if err := d.mergeDay(ctx, redo{span: s}); err != nil {
 			return err
 		}
 		d.Coarse.Advance(s.to)
@@ -50,15 +50,18 @@ func (d *Driver) mergeHours(ctx context.Context, changed []span) error {
 }
 
 // mergeDay merges the hours of a span within one block range of Coarse.
-func (d *Driver) mergeDay(ctx context.Context, s span) error {
+func (d *Driver) mergeDay(ctx context.Context, s redo) error {
 	day := fold.Window(s.from, d.Coarse.BlockRange())
 	inMemory := day >= d.Coarse.Durable()
 	cut := map[string]*store.SeriesBuckets{}
-	for _, p := range split(s, d.Fine.BlockRange()) {
+	for _, p := range split(s.span, d.Fine.BlockRange()) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		err := d.Fine.Each(p.from, p.to, func(lset labels.Labels, bs []fold.Bucket) error {
+			if !s.series.has(lset) {
+				return nil
+			}
 			d.merger.Reset()
 			for _, b := range bs {
 				d.merger.AddBucket(b)

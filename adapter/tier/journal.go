@@ -16,11 +16,12 @@ import (
 
 // The journal's records; FORMAT.md has the bytes.
 const (
-	journalMagic  = "ttdirty1"
-	recordSize    = 16
-	kindMark      = 1
-	kindClear     = 2
-	compactBeyond = 4096 // records, before the file is written anew
+	journalMagic  = "ttdirty2"
+	recordSize    = 24
+	kindMark      = 1    // one series
+	kindClear     = 2    // all of a window
+	kindMarkAll   = 3    // a window with series that are not known
+	compactBeyond = 4096 // records that say nothing any more, before the file is written anew
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -37,10 +38,12 @@ type journal struct {
 	f       store.File
 	size    int64 // of the good records and what comes before them
 	records int
-	written int64          // records, since the start
-	synced  int64          // of them
-	loose   bool           // the file's name may not be durable
-	dirty   map[int64]bool // start of a window → still to be taken
+	written int64 // records, since the start
+	synced  int64 // of them
+	loose   bool  // the file's name may not be durable
+	dirty   lateWindows
+	// unwritten are records of what dirty says already.
+	unwritten []byte
 }
 
 // openJournal opens or creates the journal. A torn or damaged tail is cut off,
@@ -50,7 +53,7 @@ func openJournal(path string, fs store.FS) (j *journal, dropped int64, err error
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, fmt.Errorf("open the journal of late windows: %w", err)
 	}
-	j = &journal{path: path, fs: fs, dirty: map[int64]bool{}}
+	j = &journal{path: path, fs: fs, dirty: lateWindows{byStart: map[int64]*lateWindow{}}}
 	good := j.replay(b)
 	if err := j.rewrite(); err != nil {
 		if j.f != nil {
@@ -70,15 +73,17 @@ func (j *journal) replay(b []byte) (good int) {
 	good = len(journalMagic)
 	for ; len(b)-good >= recordSize; good += recordSize {
 		r := b[good : good+recordSize]
-		if binary.LittleEndian.Uint32(r[12:]) != crc32.Checksum(r[:12], castagnoli) {
+		if binary.LittleEndian.Uint32(r[20:]) != crc32.Checksum(r[:20], castagnoli) {
 			return good
 		}
-		w := int64(binary.LittleEndian.Uint64(r))
-		switch r[8] {
+		w, h := int64(binary.LittleEndian.Uint64(r)), binary.LittleEndian.Uint64(r[8:])
+		switch r[16] {
 		case kindMark:
-			j.dirty[w] = true
+			j.dirty.note(w, h)
+		case kindMarkAll:
+			j.dirty.noteAll(w)
 		case kindClear:
-			delete(j.dirty, w)
+			j.dirty.forget(w)
 		default:
 			return good
 		}
@@ -86,40 +91,59 @@ func (j *journal) replay(b []byte) (good int) {
 	return good
 }
 
-func appendRecord(b []byte, w int64, kind byte) []byte {
+func appendRecord(b []byte, w int64, h uint64, kind byte) []byte {
 	n := len(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w))
+	b = binary.LittleEndian.AppendUint64(b, h)
 	b = append(b, kind, 0, 0, 0)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[n:], castagnoli))
 }
 
-// mark notes windows by their starts. They are durable when it returns.
-func (j *journal) mark(windows []int64) error {
-	upto, err := j.append(windows)
+// appendWindow appends what is marked in a window.
+func appendWindow(b []byte, w int64, l *lateWindow) []byte {
+	if l.all {
+		return appendRecord(b, w, 0, kindMarkAll)
+	}
+	for _, h := range slices.Sorted(maps.Keys(l.series)) {
+		b = appendRecord(b, w, h, kindMark)
+	}
+	return b
+}
+
+// mark notes what is late. It is durable when it returns.
+func (j *journal) mark(list []store.Late) error {
+	upto, err := j.append(list)
 	if err != nil {
 		return err
 	}
 	return j.sync(upto)
 }
 
-// append writes the windows that are not marked yet, and says how many records have to
-// be synced for all of them to be durable.
-func (j *journal) append(windows []int64) (upto int64, err error) {
+// append writes what is not marked yet, and says how many records have to be synced for
+// all of it to be durable.
+func (j *journal) append(list []store.Late) (upto int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var b []byte
-	for _, w := range windows {
-		if _, ok := j.dirty[w]; !ok {
-			b = appendRecord(b, w, kindMark)
+	b := j.unwritten
+	for _, l := range list {
+		if l.All || len(l.Series) == 0 {
+			if j.dirty.noteAll(l.Window) {
+				b = appendRecord(b, l.Window, 0, kindMarkAll)
+			}
+			continue
+		}
+		for _, h := range l.Series {
+			switch news, all := j.dirty.note(l.Window, h); {
+			case news && all:
+				b = appendRecord(b, l.Window, 0, kindMarkAll)
+			case news:
+				b = appendRecord(b, l.Window, h, kindMark)
+			}
 		}
 	}
-	if err := j.write(b); err != nil {
-		return 0, err
-	}
-	for _, w := range windows {
-		j.dirty[w] = true
-	}
-	return j.written, nil
+	j.unwritten = b
+	err = j.flush()
+	return j.written, err
 }
 
 // sync makes the first so many records durable. Whoever waits here for another's sync
@@ -145,55 +169,53 @@ func (j *journal) sync(upto int64) error {
 	return nil
 }
 
-func (j *journal) write(b []byte) error {
+// flush writes the records that wait for it.
+func (j *journal) flush() error {
+	b := j.unwritten
 	if len(b) == 0 {
 		return nil
 	}
 	if _, err := j.f.WriteAt(b, j.size); err != nil {
-		// What was written of b is overwritten by the next records.
+		// What was written of it is overwritten by the next try.
 		return fmt.Errorf("write %s: %w", j.path, err)
 	}
 	j.size += int64(len(b))
 	j.records += len(b) / recordSize
 	j.written += int64(len(b) / recordSize)
+	j.unwritten = b[:0]
 	return nil
 }
 
 // take returns all marked windows in order. They stay on file until done is told,
-// and one that is marked again meanwhile stays after it.
-func (j *journal) take() []int64 {
+// and what is marked again meanwhile stays after it.
+func (j *journal) take() []late {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for w := range j.dirty {
-		j.dirty[w] = false
-	}
-	return slices.Sorted(maps.Keys(j.dirty))
+	return j.dirty.take()
 }
 
-// done clears windows that take returned, but for those marked since.
+// done clears windows that take returned, but for what was marked since.
 func (j *journal) done(windows []int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var b []byte
 	for _, w := range windows {
-		if again, ok := j.dirty[w]; ok && !again {
-			delete(j.dirty, w)
-			b = appendRecord(b, w, kindClear)
+		if left, changed := j.dirty.done(w); changed {
+			j.unwritten = appendWindow(appendRecord(j.unwritten, w, 0, kindClear), w, left)
 		}
 	}
-	if j.records+len(b)/recordSize > compactBeyond {
+	if j.records+len(j.unwritten)/recordSize > j.dirty.records()+compactBeyond {
 		return j.rewrite()
 	}
-	return j.write(b)
+	return j.flush()
 }
 
 // oldest is the start of the oldest marked window, and whether there is one.
 func (j *journal) oldest() (w int64, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for d := range j.dirty {
+	for d := range j.dirty.byStart {
 		if !ok || d < w {
 			w, ok = d, true
 		}
@@ -205,22 +227,23 @@ func (j *journal) oldest() (w int64, ok bool) {
 func (j *journal) len() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.dirty)
+	return len(j.dirty.byStart)
 }
 
 // rewrite replaces the file by one with the marked windows only. The file there is
 // stays in use where that fails. Both locks are held, or nobody else has the journal.
 func (j *journal) rewrite() error {
 	b := []byte(journalMagic)
-	for _, w := range slices.Sorted(maps.Keys(j.dirty)) {
-		b = appendRecord(b, w, kindMark)
+	for _, w := range slices.Sorted(maps.Keys(j.dirty.byStart)) {
+		b = appendWindow(b, w, j.dirty.byStart[w])
 	}
 	f, err := j.replace(b)
 	if err != nil {
 		return fmt.Errorf("rewrite %s: %w", j.path, err)
 	}
 	old := j.f
-	j.f, j.size, j.records = f, int64(len(b)), len(j.dirty)
+	j.f, j.size, j.records = f, int64(len(b)), len(b)/recordSize
+	j.unwritten = nil
 	j.synced, j.loose = j.written, true
 	if old != nil {
 		err = old.Close()

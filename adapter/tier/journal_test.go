@@ -4,11 +4,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ticktier/ticktier/adapter/store"
 )
@@ -30,26 +28,58 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Random marks, takes and clears, with reopenings: a window is dirty until it was
-// taken, cleared, and not marked in between.
+// Random marks, takes and clears, with reopenings: a series of a window is dirty until
+// it was taken, cleared, and not marked in between; a window is dirty with all of its
+// series once that was marked, until it is cleared.
 func TestJournalModel(t *testing.T) {
 	r := seed(t)
 	path := filepath.Join(t.TempDir(), "j")
 	j, _ := open(t, path)
-	dirty := map[int64]bool{}
-	var taken []int64
-	since := map[int64]bool{}
+	type key struct {
+		w int64
+		h uint64 // 0: all
+	}
+	dirty, since := map[key]bool{}, map[key]bool{}
+	var taken []late
+	expect := func() map[int64]seriesSet {
+		want := map[int64]seriesSet{}
+		for k := range dirty {
+			if want[k.w] == nil {
+				want[k.w] = seriesSet{}
+			}
+			want[k.w][k.h] = struct{}{}
+		}
+		for w, s := range want {
+			if _, all := s[0]; all {
+				want[w] = nil
+			}
+		}
+		return want
+	}
 	for range 20_000 {
 		switch r.IntN(12) {
 		case 0:
-			taken, since = j.take(), map[int64]bool{}
+			taken, since = j.take(), map[key]bool{}
+			got := map[int64]seriesSet{}
+			for _, l := range taken {
+				got[l.window] = l.series
+			}
+			if d := cmp.Diff(expect(), got); d != "" {
+				t.Fatal(d)
+			}
 		case 1:
-			must(t, j.done(taken))
-			for _, w := range taken {
-				if !since[w] {
-					delete(dirty, w)
+			var ws []int64
+			for _, l := range taken {
+				ws = append(ws, l.window)
+				all := dirty[key{l.window, 0}]
+				for k := range dirty {
+					again := since[k] || all && since[key{l.window, 0}]
+					if k.w == l.window && !again {
+						delete(dirty, k)
+					}
 				}
 			}
+			must(t, j.done(ws))
 			taken = nil
 		case 2:
 			if r.IntN(50) == 0 {
@@ -61,24 +91,90 @@ func TestJournalModel(t *testing.T) {
 				taken = nil
 			}
 		default:
-			ws := []int64{r.Int64N(300) * 1000, r.Int64N(300) * 1000}
-			must(t, j.mark(ws))
-			for _, w := range ws {
-				dirty[w], since[w] = true, true
+			l := store.Late{Window: r.Int64N(300) * 1000, Series: []uint64{1 + r.Uint64N(5), 1 + r.Uint64N(5)}}
+			if l.All = r.IntN(10) == 0; l.All {
+				l.Series = nil
+				for k := range dirty { // as before a series is not told from all
+					if k.w == l.Window {
+						delete(dirty, k)
+					}
+				}
+				dirty[key{l.Window, 0}], since[key{l.Window, 0}] = true, true
+			}
+			must(t, j.mark([]store.Late{l}))
+			for _, h := range l.Series {
+				if dirty[key{l.Window, 0}] {
+					h = 0
+				}
+				dirty[key{l.Window, h}], since[key{l.Window, h}] = true, true
 			}
 		}
-		if j.len() != len(dirty) {
-			t.Fatalf("%d windows, want %d", j.len(), len(dirty))
+		if want := expect(); j.len() != len(want) {
+			t.Fatalf("%d windows, want %d", j.len(), len(want))
 		}
 	}
 	must(t, j.close())
 	j, _ = open(t, path)
-	var want []int64
-	for w := range dirty {
-		want = append(want, w)
+	got := map[int64]seriesSet{}
+	for _, l := range j.take() {
+		got[l.window] = l.series
 	}
-	slices.Sort(want)
-	if d := cmp.Diff(want, j.take(), cmpopts.EquateEmpty()); d != "" {
+	if d := cmp.Diff(expect(), got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A window with too many series, and any more windows once there are too many in all,
+// are folded again with all of theirs.
+func TestJournalIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j, _ := open(t, path)
+	many := store.Late{Window: 1000}
+	for h := range uint64(maxWindowSeries + 1) {
+		many.Series = append(many.Series, h)
+	}
+	must(t, j.mark([]store.Late{many}))
+	for w := range int64(maxLateSeries/1000 + 2) {
+		must(t, j.mark([]store.Late{{Window: 2000 + w, Series: many.Series[:1000]}}))
+	}
+	check := func() {
+		t.Helper()
+		taken := j.take()
+		if taken[0].series != nil || taken[len(taken)-1].series != nil {
+			t.Error("series of a window are remembered beyond the bound")
+		}
+		if len(taken[1].series) != 1000 || j.dirty.series > maxLateSeries {
+			t.Errorf("%d series of a window, %d of all", len(taken[1].series), j.dirty.series)
+		}
+	}
+	check()
+	must(t, j.close())
+	j, _ = open(t, path)
+	check()
+	for _, l := range j.take() {
+		must(t, j.done([]int64{l.window}))
+	}
+	if j.len() != 0 || j.dirty.series != 0 {
+		t.Errorf("%d windows and %d series are left", j.len(), j.dirty.series)
+	}
+}
+
+// A write that fails is made up for by the next.
+func TestJournalWriteFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	fs := newCrashFS(t, rand.New(rand.NewPCG(1, 1)), 0)
+	j, _, err := openJournal(path, fs)
+	must(t, err)
+	fs.stopAt = fs.n
+	l := []store.Late{{Window: 1000, Series: []uint64{7}}}
+	if err := j.mark(l); err == nil {
+		t.Fatal("no error")
+	}
+	fs.stopAt = 0
+	must(t, j.mark(l))
+	must(t, j.close())
+	again, _ := open(t, path)
+	if d := cmp.Diff([]late{{1000, seriesSet{7: {}}}}, again.take(), cmp.AllowUnexported(late{})); d != "" {
 		t.Error(d)
 	}
 }
@@ -86,12 +182,12 @@ func TestJournalModel(t *testing.T) {
 func TestJournalTornTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j, _ := open(t, path)
-	must(t, j.mark([]int64{1000, 2000, 3000}))
+	must(t, j.mark([]store.Late{{Window: 1000, Series: []uint64{1}}, {Window: 2000, All: true}, {Window: 3000, Series: []uint64{3}}}))
 	must(t, j.close())
-	whole, err := os.ReadFile(path)
+	full, err := os.ReadFile(path)
 	must(t, err)
-	for n := range whole {
-		must(t, os.WriteFile(path, whole[:n], 0o666))
+	for n := range full {
+		must(t, os.WriteFile(path, full[:n], 0o666))
 		j, dropped := open(t, path)
 		records := max(0, n-len(journalMagic)) / recordSize
 		if j.len() != records {
@@ -100,7 +196,7 @@ func TestJournalTornTail(t *testing.T) {
 		if torn := n > 0 && (n < len(journalMagic) || (n-len(journalMagic))%recordSize > 0); torn != (dropped > 0) {
 			t.Errorf("cut at %d: %d bytes dropped", n, dropped)
 		}
-		must(t, j.mark([]int64{9000}))
+		must(t, j.mark(whole([]int64{9000})))
 		must(t, j.close())
 		again, _ := open(t, path)
 		if again.len() != records+1 {
@@ -111,12 +207,13 @@ func TestJournalTornTail(t *testing.T) {
 
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(journalMagic))
-	f.Add(appendRecord([]byte(journalMagic), 300_000, kindMark))
-	f.Add(appendRecord(appendRecord([]byte(journalMagic), -1, kindMark), -1, kindClear))
+	f.Add(appendRecord([]byte(journalMagic), 300_000, 1, kindMark))
+	f.Add(appendRecord([]byte(journalMagic), 300_000, 0, kindMarkAll))
+	f.Add(appendRecord(appendRecord([]byte(journalMagic), -1, 5, kindMark), -1, 0, kindClear))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		j := journal{dirty: map[int64]bool{}}
-		if good := j.replay(b); good > len(b) || len(j.dirty)*recordSize > good {
-			t.Errorf("%d windows from %d good of %d bytes", len(j.dirty), good, len(b))
+		j := journal{dirty: lateWindows{byStart: map[int64]*lateWindow{}}}
+		if good := j.replay(b); good > len(b) || j.dirty.records() > 2*good/recordSize {
+			t.Errorf("%d windows with %d series from %d good of %d bytes", j.len(), j.dirty.series, good, len(b))
 		}
 	})
 }
@@ -130,7 +227,7 @@ func BenchmarkMark(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := j.mark([]int64{r.Int64N(1000)}); err != nil {
+		if err := j.mark([]store.Late{{Window: r.Int64N(1000), Series: []uint64{1}}}); err != nil {
 			b.Fatal(err)
 		}
 	}

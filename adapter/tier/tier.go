@@ -27,7 +27,7 @@ type Raw interface {
 	AllowDelete(t int64)
 	Size() int64
 	DropOver(bytes, t int64) (freed int64)
-	OnLate(res int64, watermark func() int64, mark func(windows []int64) error)
+	OnLate(res int64, watermark func() int64, mark func([]store.Late) error)
 }
 
 // Config says what to drive.
@@ -73,7 +73,7 @@ type Driver struct {
 	failing bool // the last cycle failed; Run's own
 	tight   bool // what has to be kept takes more than MaxBytes
 	// lostHours are to be merged again by the next cycle.
-	lostHours []span
+	lostHours []redo
 }
 
 // New opens the journal and has the store tell of late samples from here on.
@@ -119,15 +119,24 @@ func (d *Driver) markHoles() error {
 	}
 	if d.Coarse.Watermark() != math.MinInt64 && d.Fine.MinTime() != math.MaxInt64 {
 		for _, r := range d.Coarse.Holes(d.Fine.MinTime(), d.Coarse.Durable()) {
-			d.lostHours = append(d.lostHours, span{r.From, r.To})
+			d.lostHours = append(d.lostHours, redo{span: span{r.From, r.To}})
 		}
 	}
-	return d.journal.mark(windows)
+	return d.journal.mark(whole(windows))
 }
 
-func (d *Driver) markLate(windows []int64) error {
-	d.m.late.Add(float64(len(windows)))
-	return d.journal.mark(windows)
+// whole has all series of windows folded again.
+func whole(windows []int64) []store.Late {
+	list := make([]store.Late, len(windows))
+	for i, w := range windows {
+		list[i] = store.Late{Window: w, All: true}
+	}
+	return list
+}
+
+func (d *Driver) markLate(list []store.Late) error {
+	d.m.late.Add(float64(len(list)))
+	return d.journal.mark(list)
 }
 
 // Run folds until ctx is done, then closes the journal.
@@ -157,6 +166,12 @@ func (d *Driver) Run(ctx context.Context) error {
 
 // span is a stretch of time, [from, to), aligned to Fine's windows.
 type span struct{ from, to int64 }
+
+// redo is a span of some series, or of all where it names none.
+type redo struct {
+	span
+	series seriesSet
+}
 
 // Cycle folds what is closed and what is late, has blocks cut, and applies
 // retention. A cycle that fails leaves everything to the next.
@@ -209,7 +224,7 @@ func (d *Driver) Cycle(ctx context.Context) error {
 // setAside has damaged blocks moved out of the way. Their windows are marked to be
 // folded again from what raw samples there still are, and it returns the spans
 // whose hours are to be merged again.
-func (d *Driver) setAside() (hours []span, err error) {
+func (d *Driver) setAside() (hours []redo, err error) {
 	fine, err := d.Fine.SetAside()
 	if err != nil {
 		return nil, err
@@ -220,13 +235,13 @@ func (d *Driver) setAside() (hours []span, err error) {
 		for w := from; w < min(r.To, d.Fine.Watermark()); w += d.Fine.Resolution() {
 			windows = append(windows, w)
 		}
-		if err := d.journal.mark(windows); err != nil {
+		if err := d.journal.mark(whole(windows)); err != nil {
 			return nil, err
 		}
 	}
 	coarse, err := d.Coarse.SetAside()
 	for _, r := range coarse {
-		hours = append(hours, span{r.From, r.To})
+		hours = append(hours, redo{span: span{r.From, r.To}})
 	}
 	return hours, err
 }
@@ -254,7 +269,7 @@ func (d *Driver) foldClosed(ctx context.Context) error {
 		from = min(gap, to) // nothing is there before it
 	}
 	for _, s := range split(span{from, to}, d.Fine.BlockRange()) {
-		if err := d.foldSpan(ctx, s); err != nil {
+		if err := d.foldSpan(ctx, redo{span: s}); err != nil {
 			return err
 		}
 		d.Fine.Advance(s.to)
@@ -264,30 +279,35 @@ func (d *Driver) foldClosed(ctx context.Context) error {
 
 // foldLate folds marked windows again. It returns those that are done and the
 // spans it changed; a span that fails is left marked and costs no other.
-func (d *Driver) foldLate(ctx context.Context, windows []int64) (done []int64, changed []span, err error) {
+func (d *Driver) foldLate(ctx context.Context, list []late) (done []int64, changed []redo, err error) {
 	size, res := d.Fine.BlockRange(), d.Fine.Resolution()
-	for len(windows) > 0 {
-		block := fold.Window(windows[0], size)
-		n := slices.IndexFunc(windows, func(w int64) bool { return w >= block+size })
+	for len(list) > 0 {
+		block := fold.Window(list[0].window, size)
+		n := slices.IndexFunc(list, func(l late) bool { return l.window >= block+size })
 		if n < 0 {
-			n = len(windows)
+			n = len(list)
 		}
-		s := span{windows[0], windows[n-1] + res}
+		s := redo{span{list[0].window, list[n-1].window + res}, list[0].series}
+		for _, l := range list[1:n] {
+			s.series = s.series.union(l.series)
+		}
 		if e := d.foldSpan(ctx, s); e != nil {
 			err = errors.Join(err, e)
 		} else {
 			changed = append(changed, s)
-			done = append(done, windows[:n]...)
+			for _, l := range list[:n] {
+				done = append(done, l.window)
+			}
 			d.m.refolded.Add(float64(n))
 		}
-		windows = windows[n:]
+		list = list[n:]
 	}
 	return done, changed, err
 }
 
 // foldSpan folds raw samples of a span within one block range into memory, or
 // into the range's block where that is cut already.
-func (d *Driver) foldSpan(ctx context.Context, s span) error {
+func (d *Driver) foldSpan(ctx context.Context, s redo) error {
 	block := fold.Window(s.from, d.Fine.BlockRange())
 	windows := float64((s.to - s.from) / d.Fine.Resolution())
 	if block >= d.Fine.Durable() {
