@@ -3,10 +3,11 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -101,9 +102,11 @@ func decodeReply(body []byte) (*reply, error) {
 		return r, err
 	}
 	var rows []struct {
-		Metric map[string]string
-		Value  *pair
-		Values []pair
+		Metric     map[string]string
+		Value      *pair
+		Values     []pair
+		Histogram  *histPair
+		Histograms []histPair
 	}
 	if err := json.Unmarshal(a.Data.Result, &rows); err != nil {
 		return nil, fmt.Errorf("decode the result: %w", err)
@@ -121,8 +124,54 @@ func decodeReply(body []byte) (*reply, error) {
 			return nil, fmt.Errorf("series %s is there twice", name)
 		}
 		r.Series[name] = s
+		if row.Histogram != nil {
+			row.Histograms = append(row.Histograms, *row.Histogram)
+		}
+		for _, h := range row.Histograms {
+			h.flatten(r, name)
+		}
+		if len(s) == 0 {
+			delete(r.Series, name)
+		}
 	}
 	return r, nil
+}
+
+// histPair is [seconds, a native histogram].
+type histPair struct {
+	t int64
+	h struct {
+		Count, Sum string
+		Buckets    [][4]any
+	}
+}
+
+func (p *histPair) UnmarshalJSON(b []byte) error {
+	var sec float64
+	if err := json.Unmarshal(b, &[]any{&sec, &p.h}); err != nil {
+		return err
+	}
+	p.t = int64(math.Round(sec * 1000))
+	return nil
+}
+
+// flatten adds a histogram to r as so many series.
+func (p *histPair) flatten(r *reply, name string) {
+	add := func(what string, v any) {
+		f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+		if err != nil {
+			f = math.NaN()
+		}
+		if what = name + " " + what; r.Series[what] == nil {
+			r.Series[what] = map[int64]float64{}
+		}
+		r.Series[what][p.t] = f
+	}
+	add("count", p.h.Count)
+	add("sum", p.h.Sum)
+	for _, b := range p.h.Buckets {
+		add(fmt.Sprint("from ", b[1], " to ", b[2]), b[3])
+	}
 }
 
 // pair is [seconds, "value"].
@@ -153,20 +202,27 @@ func pushTyped(t testing.TB, c *client.Client, series []client.Series, types map
 	req := &writev2.Request{}
 	for _, s := range series {
 		ts := writev2.TimeSeries{Metadata: writev2.Metadata{Type: types[s.Labels["__name__"]]}}
-		names := make([]string, 0, len(s.Labels))
-		for n := range s.Labels {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-		for _, n := range names {
-			ts.LabelsRefs = append(ts.LabelsRefs, symbols.Symbolize(n), symbols.Symbolize(s.Labels[n]))
-		}
+		ts.LabelsRefs = refs(&symbols, s.Labels)
 		for _, p := range s.Samples {
 			ts.Samples = append(ts.Samples, writev2.Sample{Timestamp: p.T, Value: p.V})
 		}
 		req.Timeseries = append(req.Timeseries, ts)
 	}
 	req.Symbols = symbols.Symbols()
+	pushV2(t, c, req)
+}
+
+// refs are the labels of a series by their symbols.
+func refs(symbols *writev2.SymbolsTable, lset map[string]string) (out []uint32) {
+	for _, n := range slices.Sorted(maps.Keys(lset)) {
+		out = append(out, symbols.Symbolize(n), symbols.Symbolize(lset[n]))
+	}
+	return out
+}
+
+// pushV2 pushes a request by remote write 2.0.
+func pushV2(t testing.TB, c *client.Client, req *writev2.Request) {
+	t.Helper()
 	raw, err := req.Marshal()
 	if err != nil {
 		t.Fatal(err)
