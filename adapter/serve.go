@@ -26,6 +26,7 @@ import (
 	"github.com/ticktier/ticktier/adapter/config"
 	"github.com/ticktier/ticktier/adapter/fleet"
 	"github.com/ticktier/ticktier/adapter/fold"
+	"github.com/ticktier/ticktier/adapter/listen"
 	"github.com/ticktier/ticktier/adapter/page"
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/receive"
@@ -99,8 +100,16 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	if err != nil {
 		return err
 	}
+	conns, err := listen.New(ln, listen.Config{
+		MaxConnections: cfg.MaxConnections, MaxAge: time.Duration(cfg.ConnectionAge), TLS: door.TLS() != nil, Logger: logger, Registerer: reg,
+	})
+	if err != nil {
+		return err
+	}
 	srv := &http.Server{
-		TLSConfig: door.TLS(), Handler: door.Handler(mux, writePath, "/-/healthy", "/-/ready"), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
+		Handler:   listen.Handler(door.Handler(mux, writePath, "/-/healthy", "/-/ready"), time.Now),
+		TLSConfig: door.TLS(), ConnContext: listen.ConnContext,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 5 * time.Minute, IdleTimeout: 5 * time.Minute,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	var g rungroup.Group
@@ -122,7 +131,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	g.Add(func() error {
 		logger.Info("listening", "addr", ln.Addr().String(), "version", version, "data_dir", cfg.DataDir)
 		a.ready.Store(true)
-		if err := serveOn(srv, ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := serveOn(srv, conns); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve HTTP: %w", err)
 		}
 		return nil
