@@ -43,7 +43,7 @@ func pipeline(t testing.TB, body []byte, p protocol, forced ...labels.Label) (*H
 	r := newRequest()
 	return h, func() {
 		w.compressed = body
-		held, fail := w.unpack(h, r)
+		held, fail := w.unpack(h, r, testNow)
 		w.entry.Labels = forced
 		res := result{proto: p}
 		if fail == nil {

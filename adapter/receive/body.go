@@ -37,6 +37,8 @@ type work struct {
 	decoded    []byte
 	request    request
 	held       int64 // bytes held of the reading budget
+	// heldDecoded are the bytes held of the decoding budget.
+	heldDecoded int64
 }
 
 // read reads the body into w.compressed. Memory is taken as the body comes, never for
@@ -95,14 +97,22 @@ func (w *work) grow(h *Handler, buf []byte) ([]byte, *failure) {
 		}
 		w.held += need
 	}
-	grown := make([]byte, len(buf), size)
-	copy(grown, buf)
+	var grown []byte
+	if size > keepBytes {
+		grown = h.large.take(size, h.cfg.Now())
+	} else {
+		grown = make([]byte, 0, size)
+	}
+	grown = append(grown, buf...)
+	if cap(buf) > keepBytes {
+		h.large.put(buf, h.cfg.Now())
+	}
 	return grown, nil
 }
 
 // unpack decompresses w.compressed into w.decoded, whose size was checked and is held
-// of the decoding budget: the caller gives it back.
-func (w *work) unpack(h *Handler, r *http.Request) (held int64, fail *failure) {
+// of the decoding budget: release gives it back.
+func (w *work) unpack(h *Handler, r *http.Request, now time.Time) (held int64, fail *failure) {
 	if len(w.compressed) == 0 {
 		return 0, failed(http.StatusBadRequest, "the body is empty")
 	}
@@ -118,15 +128,22 @@ func (w *work) unpack(h *Handler, r *http.Request) (held int64, fail *failure) {
 		return 0, failed(http.StatusBadRequest,
 			"the body is not snappy (block format): %d bytes cannot hold the %d they declare", len(w.compressed), n)
 	}
-	if !h.budget.decode(r.Context(), int64(n)) {
+	held = int64(n)
+	if n > keepBytes {
+		held = min(largeFactor*held, h.cfg.BudgetBytes)
+	}
+	if !h.budget.decode(r.Context(), held) {
 		return 0, busy("too many requests at once")
 	}
-	w.decoded, err = snappy.Decode(w.decoded[:cap(w.decoded)], w.compressed)
-	if err != nil {
-		w.decoded = w.decoded[:0]
-		return int64(n), failed(http.StatusBadRequest, "the body is not snappy (block format): %v", err)
+	if n > cap(w.decoded) && n > keepBytes {
+		w.decoded = h.large.take(int64(n), now)
 	}
-	return int64(n), nil
+	decoded, err := snappy.Decode(w.decoded[:cap(w.decoded)], w.compressed)
+	if err != nil {
+		return held, failed(http.StatusBadRequest, "the body is not snappy (block format): %v", err)
+	}
+	w.decoded = decoded
+	return held, nil
 }
 
 // maxExpansion is more than snappy can do: its densest element is three bytes for 64.
@@ -135,14 +152,10 @@ const maxExpansion = 32
 // release gives back what w holds and forgets what was in it, whatever became of the
 // request; large buffers go to the collector.
 func (w *work) release(h *Handler) {
-	if w.held > 0 {
-		h.budget.reading.Release(w.held)
-		w.held = 0
-	}
 	w.end()
 	w.request.reset()
-	w.compressed = keep(w.compressed, 1)
-	w.decoded = keep(w.decoded, 1)
+	w.compressed, w.decoded = h.keepLarge(w.compressed), h.keepLarge(w.decoded)
+	w.seen.slots = keepSlots(w.seen.slots)
 	w.request.symbols = keep(w.request.symbols, 16)
 	w.request.series = keep(w.request.series, 8)
 	w.request.families = keep(w.request.families, 8)
@@ -152,7 +165,28 @@ func (w *work) release(h *Handler) {
 	s.histograms, s.exemplars = keep(s.histograms, 8), keep(s.exemplars, 8)
 	w.raw.refs, w.raw.pairs = keep(w.raw.refs, 4), keep(w.raw.pairs, 48)
 	w.ordered = keep(w.ordered, 64)
+	// Only now: whoever waits for a share finds the buffers in their place.
+	h.budget.reading.Release(w.held)
+	h.budget.decoding.Release(w.heldDecoded)
+	w.held, w.heldDecoded = 0, 0
 	h.pool.Put(w)
+}
+
+// keepLarge empties a buffer, or hands it to who needs a large one next.
+func (h *Handler) keepLarge(b []byte) []byte {
+	if cap(b) <= keepBytes {
+		return b[:0]
+	}
+	h.large.put(b, h.cfg.Now())
+	return nil
+}
+
+// keepSlots drops a table that only a large request needs.
+func keepSlots(s []last) []last {
+	if cap(s)*64 > 4*keepBytes {
+		return nil
+	}
+	return s
 }
 
 // keep empties a buffer, or drops it where it is larger than one is kept.

@@ -87,6 +87,9 @@ func (q *request) scan(body []byte, p protocol) error {
 		s := span{from: uint32(end - len(data)), to: uint32(end)}
 		i = end
 		if dst != nil {
+			if len(*dst) == maxRequestSeries {
+				return limitError{fmt.Sprintf("the request has more than %d series", maxRequestSeries)}
+			}
 			*dst = append(*dst, s)
 			continue
 		}

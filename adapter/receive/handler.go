@@ -113,6 +113,7 @@ type Handler struct {
 	metrics  *metrics
 	accounts *accounts // nil: nothing is bounded
 	seed     maphash.Seed
+	large    large
 	pool     sync.Pool // of *work
 
 	failing atomic.Int64 // requests in a row that the store could not take
@@ -130,6 +131,7 @@ func New(cfg Config) *Handler {
 	}
 	h.metrics = newMetrics(cfg.Registerer, h)
 	h.accounts = newAccounts(cfg.Quota)
+	h.large.most = cfg.BudgetBytes
 	h.pool.New = func() any {
 		w := new(work)
 		w.resolver = resolver{cache: h.cache, seed: h.seed, maxLabels: h.cfg.MaxLabels}
@@ -170,6 +172,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	h.metrics.count(&res, status, took)
 	h.log(r, fail)
+	h.large.settle(began)
 	reply(rw, &res, fail)
 }
 
@@ -205,13 +208,12 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, 
 	res.proto = p
 	w := h.pool.Get().(*work)
 	defer w.release(h)
-	if fail := w.read(h, rw, r); fail != nil {
+	fail := w.read(h, rw, r)
+	if fail != nil {
 		return fail
 	}
 	res.bytes = len(w.compressed)
-	held, fail := w.unpack(h, r)
-	defer h.budget.decoding.Release(held)
-	if fail != nil {
+	if w.heldDecoded, fail = w.unpack(h, r, now); fail != nil {
 		return fail
 	}
 	claim := Claim{RemoteAddr: r.RemoteAddr, Sender: entry.senderOf(r), Received: now}

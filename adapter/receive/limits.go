@@ -46,6 +46,12 @@ const (
 	// maxSymbols bounds the symbol table of one request, 24 bytes each: a request
 	// for 100,000 series with two values of their own each needs 200,000.
 	maxSymbols = 1 << 20
+	// maxRequestSeries bounds the series, and the metadata, of one request: about 150
+	// bytes each while it is stored.
+	maxRequestSeries = 1 << 20
+	// largeFactor is how many times its decompressed size a request of more than
+	// keepBytes may take until it is stored, so that few of them are at it at a time.
+	largeFactor = 4
 	// maxBuckets bounds each list of a native histogram. A histogram at the finest
 	// schema over 16 orders of magnitude has 13,600 buckets.
 	maxBuckets = 1 << 14
