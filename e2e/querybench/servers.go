@@ -17,8 +17,10 @@ import (
 type server struct {
 	name    string
 	devices int
+	days    int // that it holds
 	config  program.Config
 	ready   string
+	dir     string // its data
 	// fill gives it the samples once, where it cannot open a seeded directory.
 	fill func(ctx context.Context, o *options, c *client.Client) error
 }
@@ -26,20 +28,34 @@ type server struct {
 func (o *options) servers() []*server {
 	peer := filepath.Join(o.dir, "peer", "raw")
 	listening := regexp.MustCompile(`msg="Listening on".* address=([0-9.:]+)`)
-	return []*server{
-		{name: "ticktier", devices: o.devices, ready: "/-/ready", config: program.Config{
+	victoria := filepath.Join(o.dir, "victoria")
+	own := func(name, dir string, days int) *server {
+		dir = filepath.Join(o.dir, dir)
+		return &server{name: name, devices: o.devices, days: days, ready: "/-/ready", dir: dir, config: program.Config{
 			Path: filepath.Join(o.bin, "ticktier-adapter"),
-			Args: []string{"run", "--listen=127.0.0.1:0", "--data-dir=" + filepath.Join(o.dir, "fleet"), "--retention.raw=0", "--retention.5m=0", "--retention.1h=0"},
-		}},
-		{name: "Prometheus", devices: o.peerDevices, ready: "/-/ready", config: program.Config{
+			Args: []string{"run", "--listen=127.0.0.1:0", "--no-self.store", "--data-dir=" + dir, "--retention.raw=0", "--retention.5m=0", "--retention.1h=0"},
+		}}
+	}
+	list := []*server{own("ticktier", "fleet", o.days)}
+	if o.longDays > 0 {
+		list = append(list, own(fmt.Sprintf("ticktier, %d days held", o.longDays), "long", o.longDays))
+	}
+	return append(list,
+		&server{name: "Prometheus", devices: o.peerDevices, days: o.days, ready: "/-/ready", dir: peer, config: program.Config{
 			Path: filepath.Join(o.peers, "prometheus"), Listening: listening,
 			Args: []string{"--config.file=/dev/null", "--storage.tsdb.path=" + peer, "--storage.tsdb.retention.time=10y", "--web.listen-address=127.0.0.1:0"},
 		}},
-		{name: "VictoriaMetrics", devices: o.peerDevices, ready: "/health", fill: fillVictoria, config: program.Config{
+		&server{name: "VictoriaMetrics", devices: o.peerDevices, days: o.days, ready: "/health", dir: victoria, fill: fillVictoria, config: program.Config{
 			Path: filepath.Join(o.peers, "victoria-metrics"), Listening: regexp.MustCompile(`started server at http://([0-9.:]+)/`),
-			Args: []string{"-storageDataPath=" + filepath.Join(o.dir, "victoria"), "-httpListenAddr=127.0.0.1:0", "-search.latencyOffset=0s", "-retentionPeriod=10y", "-search.disableCache"},
+			Args: []string{"-storageDataPath=" + victoria, "-httpListenAddr=127.0.0.1:0", "-search.latencyOffset=0s", "-retentionPeriod=10y", "-search.disableCache"},
 		}},
-	}
+	)
+}
+
+// prometheus is the peer that the other one is filled from.
+func (o *options) prometheus() *server {
+	list := o.servers()
+	return list[len(list)-2]
 }
 
 // start starts the program and waits until it is ready.
@@ -77,7 +93,7 @@ func fillVictoria(ctx context.Context, o *options, c *client.Client) error {
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
-	prom := o.servers()[1]
+	prom := o.prometheus()
 	p, from, err := prom.start(ctx)
 	if err != nil {
 		return err
