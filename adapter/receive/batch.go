@@ -2,6 +2,7 @@ package receive
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -18,11 +19,14 @@ type batch struct {
 	families *families
 
 	// Set for each request.
-	app        storage.AppenderV2
-	minT, maxT int64 // oldest and newest timestamp that is accepted
-	room       int   // samples the request may still have
-	inOrder    bool  // the store takes no out-of-order samples
-	index      int   // of the series at hand
+	app        storage.AppenderV2 // nil: nothing is open
+	target     storage.AppendableV2
+	ctx        context.Context // of app
+	kept       kept            // what is committed
+	minT, maxT int64           // oldest and newest timestamp that is accepted
+	room       int             // samples the request may still have
+	inOrder    bool            // the store takes no out-of-order samples
+	index      int             // of the series at hand
 	series     series
 	seen       seen
 	refused    refusals
@@ -53,8 +57,9 @@ func (e storeError) Error() string { return e.err.Error() }
 func (e storeError) Unwrap() error { return e.err }
 
 // begin prepares for a request of n series.
-func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inOrder bool) {
-	b.app, b.room, b.minT, b.maxT, b.inOrder = app, room, minT, maxT, inOrder
+func (b *batch) begin(n, room int, minT, maxT int64, inOrder bool) {
+	b.kept = kept{}
+	b.room, b.minT, b.maxT, b.inOrder = room, minT, maxT, inOrder
 	b.seen.reset(n)
 	b.refused.reset()
 	b.samples, b.histograms, b.exemplars = 0, 0, 0
@@ -67,7 +72,7 @@ func (b *batch) begin(app storage.AppenderV2, n, room int, minT, maxT int64, inO
 
 // end drops what belongs to the caller.
 func (b *batch) end() {
-	b.app = nil
+	b.app, b.target, b.ctx = nil, nil, nil
 	b.account = nil
 	b.claim = Claim{}
 	b.entry = Entry{}
@@ -83,6 +88,12 @@ func (b *batch) end() {
 // single samples is in b.refused.
 func (b *batch) add(q *request) error {
 	for i, at := range q.series {
+		if i > 0 && i%commitEvery == 0 {
+			if err := b.commit(); err != nil {
+				return err
+			}
+			b.app = b.target.AppenderV2(b.ctx)
+		}
 		if err := b.series.decode(q, at, b.room); err != nil {
 			return malformed(i, err)
 		}
@@ -99,6 +110,27 @@ func (b *batch) add(q *request) error {
 		}
 		b.families.set1(&f)
 	}
+	return nil
+}
+
+// kept is how much of a request is committed.
+type kept struct{ samples, histograms, exemplars int }
+
+func (k kept) String() string {
+	if k == (kept{}) {
+		return "nothing is stored"
+	}
+	return fmt.Sprintf("%d samples, %d histograms and %d exemplars are stored", k.samples, k.histograms, k.exemplars)
+}
+
+// commit commits what was appended since the last time. The error is a storeError.
+func (b *batch) commit() error {
+	app := b.app
+	b.app = nil // Commit rolls back by itself
+	if err := app.Commit(); err != nil {
+		return storeError{fmt.Errorf("commit: %w", err)}
+	}
+	b.kept = kept{b.samples, b.histograms, b.exemplars}
 	return nil
 }
 

@@ -3,7 +3,6 @@ package receive
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"net/http"
@@ -225,20 +224,31 @@ func (h *Handler) serve(rw http.ResponseWriter, r *http.Request, now time.Time, 
 func (h *Handler) store(ctx context.Context, w *work, claim Claim, now time.Time, res *result) *failure {
 	q := &w.request
 	if err := q.scan(w.decoded, res.proto); err != nil {
-		return decodeFailure(err, res.proto)
+		return decodeFailure(err, res.proto, kept{})
 	}
-	app := h.cfg.Store.AppenderV2(ctx)
-	done := false
+	w.target, w.ctx, w.app = h.cfg.Store, ctx, h.cfg.Store.AppenderV2(ctx)
 	defer func() { // also when it panics: an open appender would hold back the store
-		if !done {
-			if err := app.Rollback(); err != nil {
+		if w.app != nil {
+			if err := w.app.Rollback(); err != nil {
 				h.cfg.Logger.Error("rolling back a remote write", "err", err)
 			}
 		}
 	}()
 	w.gate, w.claim = h.cfg.Gate, claim
-	w.begin(app, len(q.series), h.cfg.MaxSamples, h.cfg.oldest(now), now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
-	if err := w.add(q); err != nil {
+	w.begin(len(q.series), h.cfg.MaxSamples, h.cfg.oldest(now), now.Add(h.cfg.MaxAhead).UnixMilli(), h.cfg.InOrder)
+	err := w.add(q)
+	if err == nil {
+		err = w.commit()
+	}
+	k := w.kept
+	if k != (kept{}) {
+		res.samples, res.histograms, res.exemplars = k.samples, k.histograms, k.exemplars
+		res.oldest, res.newest = w.oldest, w.newest
+	}
+	if w.account != nil && err == nil {
+		h.accounts.spend(w.account, h.cfg.MaxSamples-w.room)
+	}
+	if err != nil {
 		var refused gateError
 		if errors.As(err, &refused) {
 			return refused.failure()
@@ -246,43 +256,39 @@ func (h *Handler) store(ctx context.Context, w *work, claim Claim, now time.Time
 		var stored storeError
 		if errors.As(err, &stored) {
 			res.decoded, res.series, res.device = true, len(q.series), w.device
-			return storeFailure(ctx, err)
+			return storeFailure(ctx, err, k)
 		}
-		return decodeFailure(err, res.proto)
+		return decodeFailure(err, res.proto, k)
 	}
 	res.decoded, res.series, res.device = true, len(q.series), w.device
-	done = true // Commit rolls back by itself
-	if err := app.Commit(); err != nil {
-		return storeFailure(ctx, fmt.Errorf("commit: %w", err))
-	}
-	if w.account != nil {
-		h.accounts.spend(w.account, h.cfg.MaxSamples-w.room)
-	}
-	res.samples, res.histograms, res.exemplars = w.samples, w.histograms, w.exemplars
-	res.oldest, res.newest = w.oldest, w.newest
 	if w.refused.total == 0 {
 		return nil
 	}
 	counts := w.refused.count
 	res.refused, res.rejected = &counts, w.refused.total
-	return failed(http.StatusBadRequest, "%d samples, %d histograms and %d exemplars are stored, %d elements are refused\n%s",
-		w.samples, w.histograms, w.exemplars, w.refused.total, w.refused.String())
+	return failed(http.StatusBadRequest, "%s, %d elements are refused\n%s", k, w.refused.total, w.refused.String())
 }
 
-func decodeFailure(err error, p protocol) *failure {
+func decodeFailure(err error, p protocol, k kept) *failure {
 	var limit limitError
 	if errors.As(err, &limit) {
-		return failed(http.StatusRequestEntityTooLarge, "%v; nothing is stored", err)
+		return failed(http.StatusRequestEntityTooLarge, "%v; %s", err, k)
 	}
 	name := message1
 	if p == proto2 {
 		name = message2
 	}
+	if k != (kept{}) {
+		return failed(http.StatusBadRequest, "the body is not a protobuf %s message: %v; %s", name, err, k)
+	}
 	return failed(http.StatusBadRequest, "the body is not a protobuf %s message: %v", name, err)
 }
 
-func storeFailure(ctx context.Context, err error) *failure {
+func storeFailure(ctx context.Context, err error, k kept) *failure {
 	text := "the samples cannot be stored now: " + clip(err.Error(), maxExampleBytes)
+	if k != (kept{}) {
+		text += "; " + k.String()
+	}
 	if ctx.Err() != nil {
 		err = nil // the sender is gone, nobody's fault
 	}

@@ -46,6 +46,10 @@ const (
 	// maxSymbols bounds the symbol table of one request, 24 bytes each: a request
 	// for 100,000 series with two values of their own each needs 200,000.
 	maxSymbols = 1 << 20
+	// commitEvery is how many series are committed together. A commit of the TSDB takes
+	// time and memory that grow with the square of the series that get their first late
+	// sample in it.
+	commitEvery = 2500
 	// maxRequestSeries bounds the series, and the metadata, of one request: about 150
 	// bytes each while it is stored.
 	maxRequestSeries = 1 << 20

@@ -31,7 +31,7 @@ type Push struct {
 	// Protocol is "1.0" or "2.0".
 	Protocol string
 	// Status is the HTTP status of the answer; 2xx and 400 mean that what is counted
-	// in Samples is stored, 503 that nothing is.
+	// in Samples is stored, 503 that no more is.
 	Status int
 	// Series is the number of TimeSeries messages, Samples the number of stored float
 	// and histogram samples, Rejected the number of refused elements.
