@@ -34,7 +34,7 @@ func (b *Buckets) Cut(limit int64) error {
 	list := b.mem.sorted(from, to)
 	b.mu.RUnlock()
 
-	blk, err := b.writeBlock(from, from+b.o.BlockRange, nil, symbolsOf(list), feedOf(list))
+	blk, err := b.writeBlock(from, from+b.o.BlockRange, nil, memSymbols(list), memFeed(list, from, to, b.o.Resolution))
 	if err != nil {
 		return fmt.Errorf("cut a block of tier %s: %w", b.Name(), err)
 	}
@@ -92,7 +92,7 @@ func (b *Buckets) Each(from, to int64, yield func(labels.Labels, []fold.Bucket) 
 		b.mu.RLock()
 		list := b.mem.sorted(from, to)
 		b.mu.RUnlock()
-		return feedOf(list)(yield)
+		return memFeed(list, from, to, b.o.Resolution)(yield)
 	}
 	blk := b.block(start)
 	if blk == nil {
@@ -206,9 +206,21 @@ func (b *Buckets) writeBlock(from, to int64, replaces []*tsdb.Block, symbols []s
 func symbolSet(list []SeriesBuckets) map[string]struct{} {
 	set := map[string]struct{}{}
 	for _, s := range list {
-		s.Labels.Range(func(l labels.Label) { set[l.Name], set[l.Value] = struct{}{}, struct{}{} })
+		addLabels(set, s.Labels)
 	}
 	return set
+}
+
+func addLabels(set map[string]struct{}, lset labels.Labels) {
+	lset.Range(func(l labels.Label) { set[l.Name], set[l.Value] = struct{}{}, struct{}{} })
+}
+
+func memSymbols(list []memSeries) []string {
+	set := map[string]struct{}{}
+	for _, s := range list {
+		addLabels(set, s.lset)
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 func symbolsOf(list []SeriesBuckets) []string {

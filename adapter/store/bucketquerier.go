@@ -87,6 +87,7 @@ func (q *bucketQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHin
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
+	from := q.from
 	found := map[uint64][]*bucketSeries{}
 	get := func(lset labels.Labels) *bucketSeries {
 		h := lset.Hash()
@@ -105,7 +106,8 @@ func (q *bucketQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHin
 		}
 	}
 	for _, s := range mem {
-		get(s.Labels).mem = s.Buckets
+		bs := get(s.lset)
+		bs.mem, bs.memFrom = s.memBuckets, from
 	}
 	var out []*bucketSeries
 	for _, list := range found {
@@ -117,7 +119,7 @@ func (q *bucketQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHin
 
 // memory is what the matchers select there. Blocks cut since the querier was made
 // are opened first, so that nothing falls between the two.
-func (q *bucketQuerier) memory(ms []*labels.Matcher) ([]SeriesBuckets, error) {
+func (q *bucketQuerier) memory(ms []*labels.Matcher) ([]memSeries, error) {
 	q.b.mu.RLock()
 	defer q.b.mu.RUnlock()
 	if q.b.cut > q.from {
@@ -125,10 +127,10 @@ func (q *bucketQuerier) memory(ms []*labels.Matcher) ([]SeriesBuckets, error) {
 			return nil, err
 		}
 	}
-	var out []SeriesBuckets
+	var out []memSeries
 	q.b.mem.match(ms, func(s *memSeries) {
-		if bs := between(s.buckets, max(q.from, q.windowFrom()), q.windowTo()); len(bs) > 0 {
-			out = append(out, SeriesBuckets{s.lset, bs})
+		if s.has(max(q.from, q.windowFrom()), q.windowTo(), q.b.o.Resolution) {
+			out = append(out, *s)
 		}
 	})
 	return out, nil
@@ -189,7 +191,7 @@ func (q *bucketQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, m
 		return nil, nil, err
 	}
 	for _, s := range mem {
-		s.Labels.Range(func(l labels.Label) { set[l.Name] = struct{}{} })
+		s.lset.Range(func(l labels.Label) { set[l.Name] = struct{}{} })
 	}
 	for _, o := range q.blocks {
 		names, err := o.ir.LabelNames(ctx, ms...)
@@ -211,7 +213,7 @@ func (q *bucketQuerier) LabelValues(ctx context.Context, name string, hints *sto
 		return nil, nil, err
 	}
 	for _, s := range mem {
-		if v := s.Labels.Get(name); v != "" {
+		if v := s.lset.Get(name); v != "" {
 			set[v] = struct{}{}
 		}
 	}
@@ -237,7 +239,9 @@ type bucketSeries struct {
 	lset labels.Labels
 	q    *bucketQuerier
 	chks []blockChunk
-	mem  []fold.Bucket
+	mem  memBuckets
+	// memFrom is where the blocks end that chks are of.
+	memFrom int64
 }
 
 func (s *bucketSeries) Labels() labels.Labels { return s.lset }
@@ -277,8 +281,9 @@ func (s *bucketSeries) samples(si *sampleIterator) (_ samples, err error) {
 			sm.add(&out, &bs[i])
 		}
 	}
-	for i := range s.mem {
-		sm.add(&out, &s.mem[i])
+	si.bs = s.mem.appendTo(si.bs[:0], max(s.memFrom, s.q.windowFrom()), s.q.windowTo(), o.Resolution)
+	for i := range si.bs {
+		sm.add(&out, &si.bs[i])
 	}
 	if sm.agg == Value {
 		out.settle()
@@ -338,7 +343,7 @@ func (c tierCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, blk := range b.blocks {
 		size += blk.Size()
 	}
-	series, buckets := b.mem.size()
+	series, buckets, _ := b.mem.size()
 	vals := [...]float64{float64(len(b.blocks)), float64(size), float64(series), float64(buckets), float64(b.Watermark()) / 1000}
 	b.mu.RUnlock()
 	for i, d := range c.descs {

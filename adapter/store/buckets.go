@@ -82,7 +82,7 @@ func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 	if o.FS == nil {
 		o.FS = OS{}
 	}
-	b := &Buckets{dir: dir, o: o, mem: newMemory(), cut: math.MinInt64, cutLess: true}
+	b := &Buckets{dir: dir, o: o, mem: newMemory(o.Resolution), cut: math.MinInt64, cutLess: true}
 	b.damaged = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
 		ConstLabels: prometheus.Labels{"tier": b.Name()},

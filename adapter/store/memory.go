@@ -2,6 +2,7 @@ package store
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sort"
 
@@ -13,32 +14,26 @@ import (
 
 // memory holds the buckets that are in no block yet. Buckets guards it.
 type memory struct {
+	res    int64 // width of a window
 	byHash map[uint64][]*memSeries
 	byName map[string][]*memSeries
 }
 
-// memSeries is one series; its buckets are in time order, ends of series
-// included. The slice is replaced, never written to below its length, so a reader
-// may keep what it saw.
+// memSeries is one series with its buckets, ends of series included.
 type memSeries struct {
-	lset    labels.Labels
-	buckets []fold.Bucket
+	lset labels.Labels
+	memBuckets
 }
 
-func newMemory() *memory {
-	return &memory{byHash: map[uint64][]*memSeries{}, byName: map[string][]*memSeries{}}
+func newMemory(res int64) *memory {
+	return &memory{res: res, byHash: map[uint64][]*memSeries{}, byName: map[string][]*memSeries{}}
 }
 
 // put replaces the buckets of a series in [from, to) with bs.
 func (m *memory) put(lset labels.Labels, from, to int64, bs []fold.Bucket) {
-	s := m.series(lset)
-	i := sort.Search(len(s.buckets), func(i int) bool { return s.buckets[i].Start >= from })
-	j := sort.Search(len(s.buckets), func(i int) bool { return s.buckets[i].Start >= to })
-	if i == len(s.buckets) {
-		s.buckets = append(s.buckets, bs...)
-		return
+	if len(bs) > 0 {
+		m.series(lset).memBuckets.put(from, to, bs, m.res)
 	}
-	s.buckets = slices.Concat(s.buckets[:i], fuller(s.buckets[i:j], bs), s.buckets[j:])
 }
 
 // fuller merges two runs of buckets of the same windows and keeps, of two for one
@@ -105,19 +100,33 @@ func matches(lset labels.Labels, ms []*labels.Matcher) bool {
 	return true
 }
 
-// sorted returns all series with a bucket in [from, to), by labels, with those
-// buckets as copies.
-func (m *memory) sorted(from, to int64) []SeriesBuckets {
-	var out []SeriesBuckets
+// sorted returns all series with a bucket in [from, to), by labels. They may be read
+// while more is put.
+func (m *memory) sorted(from, to int64) []memSeries {
+	var out []memSeries
 	for _, list := range m.byHash {
 		for _, s := range list {
-			if bs := between(s.buckets, from, to); len(bs) > 0 {
-				out = append(out, SeriesBuckets{s.lset, slices.Clone(bs)})
+			if s.has(from, to, m.res) {
+				out = append(out, *s)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b SeriesBuckets) int { return labels.Compare(a.Labels, b.Labels) })
+	slices.SortFunc(out, func(a, b memSeries) int { return labels.Compare(a.lset, b.lset) })
 	return out
+}
+
+// memFeed hands the buckets of series in [from, to) on, one series at a time in full.
+func memFeed(list []memSeries, from, to, res int64) seriesFeed {
+	return func(yield func(labels.Labels, []fold.Bucket) error) error {
+		var bs []fold.Bucket
+		for _, s := range list {
+			bs = s.appendTo(bs[:0], from, to, res)
+			if err := yield(s.lset, bs); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // between is the part of sorted buckets whose windows start in [from, to).
@@ -135,16 +144,19 @@ func between(bs []fold.Bucket, from, to int64) []fold.Bucket {
 func (m *memory) dropBefore(t int64) {
 	for h, list := range m.byHash {
 		list = slices.DeleteFunc(list, func(s *memSeries) bool {
-			i := sort.Search(len(s.buckets), func(i int) bool { return s.buckets[i].Start >= t })
-			s.buckets = slices.Clone(s.buckets[i:])
-			return len(s.buckets) == 0
+			if s.first < t {
+				rest := s.appendTo(nil, t, math.MaxInt64, m.res)
+				s.memBuckets = memBuckets{}
+				s.memBuckets.put(t, math.MaxInt64, rest, m.res)
+			}
+			return s.n == 0
 		})
 		if m.byHash[h] = list; len(list) == 0 {
 			delete(m.byHash, h)
 		}
 	}
 	maps.DeleteFunc(m.byName, func(name string, list []*memSeries) bool {
-		list = slices.DeleteFunc(list, func(s *memSeries) bool { return len(s.buckets) == 0 })
+		list = slices.DeleteFunc(list, func(s *memSeries) bool { return s.n == 0 })
 		m.byName[name] = list
 		return len(list) == 0
 	})
@@ -154,21 +166,22 @@ func (m *memory) dropBefore(t int64) {
 func (m *memory) minTime() (t int64, ok bool) {
 	for _, list := range m.byHash {
 		for _, s := range list {
-			if len(s.buckets) > 0 && (!ok || s.buckets[0].Start < t) {
-				t, ok = s.buckets[0].Start, true
+			if s.n > 0 && (!ok || s.first < t) {
+				t, ok = s.first, true
 			}
 		}
 	}
 	return t, ok
 }
 
-// size counts series and buckets.
-func (m *memory) size() (series, buckets int) {
+// size counts series and buckets, and the bytes that the buckets take.
+func (m *memory) size() (series, buckets, bytes int) {
 	for _, list := range m.byHash {
 		series += len(list)
 		for _, s := range list {
-			buckets += len(s.buckets)
+			buckets += int(s.n)
+			bytes += cap(s.data)
 		}
 	}
-	return series, buckets
+	return series, buckets, bytes
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -563,13 +564,13 @@ func TestDamagedRawBlock(t *testing.T) {
 	b.now = epoch + 8*hour + minute
 	b.cycle()
 	for range 100 { // the TSDB compacts beside the test
-		if dirs, _ := filepath.Glob(filepath.Join(b.dir, "raw", "01*", "index")); len(dirs) > 0 {
+		if dirs, _ := filepath.Glob(filepath.Join(b.dir, "raw", "01"+strings.Repeat("?", 24), "index")); len(dirs) > 0 {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	b.close()
-	dirs, err := filepath.Glob(filepath.Join(b.dir, "raw", "01*", "index"))
+	dirs, err := filepath.Glob(filepath.Join(b.dir, "raw", "01"+strings.Repeat("?", 24), "index"))
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no raw block to damage: %v", err)
 	}
