@@ -335,7 +335,7 @@ func (a *adapter) close() error {
 // routes is the adapter's HTTP surface.
 func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger, reg *prometheus.Registry) (http.Handler, error) {
 	api, err := query.New(query.Config{
-		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata, Rules: ruling{a}, Alertmanagers: ruling{a},
+		Raw: a.raw, Tiers: []query.Tier{a.fine, a.coarse}, Metadata: a.metadata(cfg.SelfStore, reg), Rules: ruling{a}, Alertmanagers: ruling{a},
 		LookbackDelta: time.Duration(cfg.QueryLookback), Timeout: time.Duration(cfg.QueryTimeout),
 		MaxSamples: cfg.QueryMaxSamples, MaxConcurrency: cfg.QueryConcurrency,
 		MaxSeries: cfg.QueryMaxSeries, MaxResponseBytes: cfg.QueryMaxBytes, LogSlowerThan: time.Duration(cfg.QueryLogSlower),
@@ -385,15 +385,4 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	}
 	mux.Handle("/", page.Handler(a.fleet.Names))
 	return mux, nil
-}
-
-// metadata is what senders told of metrics, in the query API's shape.
-func (a *adapter) metadata(metric string) map[string][]query.Metadata {
-	out := map[string][]query.Metadata{}
-	for name, m := range a.receive.Metadata() {
-		if metric == "" || metric == name {
-			out[name] = []query.Metadata{{Type: string(m.Type), Help: m.Help, Unit: m.Unit}}
-		}
-	}
-	return out
 }

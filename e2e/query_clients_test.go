@@ -19,7 +19,7 @@ import (
 func TestClientsOfTheQueryAPI(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	end := lastHour()
+	end := lastHour() / (2 * hourMs) * (2 * hourMs) // seed makes whole blocks of raw samples
 	cmd := exec.CommandContext(t.Context(), exe(t, "adapter"), "seed", "--data-dir="+dir, "--devices=2", "--days=6", "--raw-hours=6", "--5m-days=2",
 		"--end="+time.UnixMilli(end).UTC().Format(time.RFC3339))
 	if out, err := cmd.CombinedOutput(); err != nil {
