@@ -137,7 +137,7 @@ load: build ## the built programs under load, with what they cost (LOADFLAGS=)
 .PHONY: e2e
 e2e: build peers chromium alertmanager iproute ## the built programs against the real peers (E2E_RUN= TESTFLAGS= E2E_TIMEOUT=)
 	TICKTIER_E2E_BIN='$(abspath $(BIN))' TICKTIER_E2E_PEERS="$$(e2e/peers/build.sh)" \
-		$(GO) test -count=1 -parallel 2 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
+		$(GO) test -count=1 -parallel 3 -timeout $(E2E_TIMEOUT) -run '$(E2E_RUN)' $(TESTFLAGS) ./e2e
 
 .PHONY: peers
 peers: ## Prometheus, promtool, VictoriaMetrics, node_exporter, cached outside the checkout
