@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the real programs that the end-to-end tests run beside ticktier
-# (Prometheus, promtool, VictoriaMetrics, vmagent, node_exporter, Thanos), at the versions
+# (Prometheus, promtool, VictoriaMetrics, vmagent, vmalert, node_exporter, Thanos), at the versions
 # that go.mod in this folder and in thanos/ pin, and prints the folder that holds
 # them. Thanos has a module of its own because it pins an older Prometheus.
 #
@@ -52,6 +52,8 @@ build victoria-metrics github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-m
 	"-X github.com/VictoriaMetrics/VictoriaMetrics/lib/buildinfo.Version=victoria-metrics-$vm"
 build vmagent github.com/VictoriaMetrics/VictoriaMetrics/app/vmagent \
 	"-X github.com/VictoriaMetrics/VictoriaMetrics/lib/buildinfo.Version=vmagent-$vm"
+build vmalert github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert \
+	"-X github.com/VictoriaMetrics/VictoriaMetrics/lib/buildinfo.Version=vmalert-$vm"
 build node_exporter github.com/prometheus/node_exporter "$named=${node#v}"
 
 cd thanos
