@@ -1,18 +1,16 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ticktier/ticktier/e2e/browser"
 )
 
 // chromium returns the browser's path. There is no silent way around it: without a
@@ -34,103 +32,223 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// visit opens url in a headless Chromium and returns the document as it stands
-// after the page has had some seconds, and what the console said.
-func visit(t *testing.T, url string, more ...string) (dom, console string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	args := append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--disable-default-apps", "--disable-extensions", "--metrics-recording-only", "--no-pings",
-		// Whatever else it may want to reach is not there.
-		"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-		"--user-data-dir=" + t.TempDir(),
-		"--enable-logging=stderr", "--v=0",
-		"--window-size=1200,900", "--virtual-time-budget=8000", "--dump-dom",
-	}, append(more, url)...)
-	cmd := exec.CommandContext(ctx, chromium(t), args...)
-	// The browser starts processes of its own; they go with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("chromium: %v\n%s", err, tail(errs.String(), 20))
-	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	for line := range strings.Lines(errs.String()) {
-		if strings.Contains(line, ":CONSOLE") {
-			console += line
-		}
-	}
-	return out.String(), console
+// pageWithin is how long a state of the page may take to come, on a machine that is
+// busy with other tests.
+const pageWithin = 2 * time.Minute
+
+// tab is an open page of a browser of its own. Every step fails the test if what it
+// waits for never comes; at the end nothing may be in the console, and nothing may
+// have been asked of another server.
+type tab struct {
+	*testing.T
+	*browser.Page
+	// mayFail is set once the adapter was away: the browser says so in the console.
+	mayFail bool
 }
 
-// chartPath is a drawn line: a path or polyline of more than a few points.
-var chartPath = regexp.MustCompile(`<(?:path[^>]*\sd|polyline[^>]*\spoints)="([^"]{40,})"`)
+var (
+	desktop = browser.Size{Width: 1440, Height: 900}
+	phone   = browser.Size{Width: 390, Height: 844, Phone: true}
+)
 
-// TestPageInBrowser: in a real browser the device is listed, its chart is drawn and
-// the console has no error.
-func TestPageInBrowser(t *testing.T) {
-	t.Parallel()
-	browser := chromium(t)
-	adapter := startAdapter(t, t.TempDir())
-	startExporter(t, "--rate=10", "--remote-write.interval=1s",
-		"--remote-write.url="+adapter.URL("/api/v1/write"), "--external-label=instance=router-of-the-test")
-	eventually(t, 40*time.Second, "15 s of samples", func(ctx context.Context) error {
-		r, err := adapter.Query(ctx, `count_over_time(node_cpu_seconds_total{cpu="0",mode="idle"}[1m])`, nowMs())
+// openTab opens the page of an adapter at a view.
+func openTab(t *testing.T, adapter *app, hash string, size browser.Size) *tab {
+	t.Helper()
+	b, err := browser.Start(chromium(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), pageWithin)
+	defer cancel()
+	p, err := b.Open(ctx, adapter.URL("/")+hash, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := &tab{T: t, Page: p}
+	t.Cleanup(func() {
+		for _, line := range p.Console() {
+			if !tab.mayFail || !strings.Contains(line, "Failed to load resource") {
+				t.Errorf("the console says: %s", line)
+			}
+		}
+		if other := p.Elsewhere(adapter.URL("/")); len(other) > 0 {
+			t.Errorf("asked of other servers: %v", other)
+		}
+	})
+	return tab
+}
+
+// do is one step, with its own time.
+func (p *tab) do(what string, f func(context.Context) error) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), pageWithin)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		p.Fatalf("%s: %v", what, err)
+	}
+}
+
+// until waits for an expression to be true.
+func (p *tab) until(script string) {
+	p.Helper()
+	p.do("wait", func(ctx context.Context) error { return p.Wait(ctx, script) })
+}
+
+// run runs a script.
+func (p *tab) run(script string) {
+	p.Helper()
+	p.do("run", func(ctx context.Context) error { return p.Eval(ctx, script, nil) })
+}
+
+// ask is the text that an expression evaluates to.
+func (p *tab) ask(script string) (s string) {
+	p.Helper()
+	p.do("ask", func(ctx context.Context) error { return p.Eval(ctx, "String("+script+")", &s) })
+	return s
+}
+
+// keys presses keys, one after the other.
+func (p *tab) keys(keys ...string) {
+	p.Helper()
+	for _, k := range keys {
+		p.do("press "+k, func(ctx context.Context) error { return p.Key(ctx, k) })
+	}
+}
+
+// goTo goes to a view.
+func (p *tab) goTo(hash string) {
+	p.Helper()
+	p.do("go to "+hash, func(ctx context.Context) error { return p.Go(ctx, hash) })
+}
+
+// shot keeps a picture where TICKTIER_E2E_SHOTS says, and demands that nothing on the
+// page is plainly wrong and that it is not wider than its window.
+func (p *tab) shot(name string) {
+	p.Helper()
+	file := ""
+	if dir := os.Getenv("TICKTIER_E2E_SHOTS"); dir != "" {
+		file = filepath.Join(dir, name+".png")
+	}
+	p.do("take a picture", func(ctx context.Context) error { return p.Shot(ctx, file) })
+	shown := p.ask("document.body.innerText")
+	for _, bad := range []string{"NaN", "undefined", "[object Object]", "Infinity", "Invalid Date"} {
+		if strings.Contains(shown, bad) {
+			p.Errorf("%s: the page shows %q:\n%.3000s", name, bad, shown)
+		}
+	}
+	if wide := p.ask("document.documentElement.scrollWidth - innerWidth"); wide != "0" && !strings.HasPrefix(wide, "-") {
+		p.Errorf("%s: the page is %s pixels wider than its window", name, wide)
+	}
+}
+
+// seedFleet fills a new directory with a made-up fleet whose samples go on for a
+// while, and starts an adapter on it.
+func seedFleet(t *testing.T, devices, days, fineDays int, args ...string) (adapter *app, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	end := time.Now().Add(3 * time.Hour).UTC().Format(time.RFC3339)
+	out, err := exec.CommandContext(t.Context(), exe(t, "adapter"), "seed", "--data-dir="+dir, fmt.Sprint("--devices=", devices), fmt.Sprint("--days=", days),
+		"--raw-hours=5", fmt.Sprint("--5m-days=", fineDays), "--end="+end).CombinedOutput()
+	if err != nil {
+		t.Fatalf("seed: %v\n%s", err, out)
+	}
+	return startAdapterAt(t, "127.0.0.1:0", dir, append([]string{"--retention.1h=0"}, args...)...), dir
+}
+
+// startPushing starts an exporter of this machine that pushes to an adapter ten times a
+// second, and waits until a quarter of a minute is stored.
+func startPushing(t *testing.T, adapter *app, instance string) *app {
+	t.Helper()
+	exporter := startExporter(t, "--rate=10", "--remote-write.interval=1s",
+		"--remote-write.url="+adapter.URL("/api/v1/write"), "--external-label=instance="+instance)
+	eventually(t, pageWithin, "15 s of samples", func(ctx context.Context) error {
+		r, err := adapter.Query(ctx, fmt.Sprintf(`count_over_time(node_cpu_seconds_total{cpu="0",mode="idle",instance=%q}[2m])`, instance), nowMs())
 		if err != nil {
 			return err
 		}
-		if n, err := r.Value(); err != nil || n < 150 {
-			return fmt.Errorf("%v samples: %w", n, errors.Join(err))
+		n, err := r.Value()
+		if err == nil && n < 150 {
+			err = fmt.Errorf("%v samples", n)
 		}
-		return nil
+		return err
 	})
-
-	shot := filepath.Join(t.TempDir(), "page.png")
-	dom, console := visit(t, adapter.URL("/"), "--screenshot="+shot)
-	if dir := os.Getenv("TICKTIER_E2E_SHOTS"); dir != "" {
-		if png, err := os.ReadFile(shot); err != nil || os.WriteFile(filepath.Join(dir, "page.png"), png, 0o644) != nil {
-			t.Errorf("keep the screenshot: %v", err)
-		}
-	}
-	if !strings.Contains(dom, "router-of-the-test") {
-		t.Errorf("%s: the device is not listed:\n%.3000s", browser, dom)
-	}
-	if !chartPath.MatchString(dom) {
-		t.Errorf("no chart is drawn:\n%.3000s", dom)
-	}
-	for _, bad := range []string{"NaN", "undefined", "[object Object]"} {
-		if strings.Contains(visible(dom), bad) {
-			t.Errorf("the page shows %q:\n%.3000s", bad, visible(dom))
-		}
-	}
-	if console != "" {
-		t.Errorf("the console says:\n%s", console)
-	}
-	if regexp.MustCompile(`(?i)(?:src|href)="(?:https?:)?//`).MatchString(dom) {
-		t.Errorf("the page wants something from elsewhere:\n%.3000s", dom)
-	}
+	return exporter
 }
 
-// TestEmptyPageInBrowser: before anything was pushed the page says so.
+// TestEmptyPageInBrowser: before anything was pushed the page says what to do.
 func TestEmptyPageInBrowser(t *testing.T) {
 	t.Parallel()
 	adapter := startAdapter(t, t.TempDir())
-	dom, console := visit(t, adapter.URL("/"))
-	if text := strings.TrimSpace(visible(dom)); len(text) < 20 {
-		t.Errorf("the page shows only %q", text)
+	p := openTab(t, adapter, "", desktop)
+	p.until(`document.querySelector("#empty")?.checkVisibility()`)
+	if want := "--remote-write.url=" + adapter.URL("/api/v1/write"); !strings.Contains(p.ask("document.body.innerText"), want) {
+		t.Errorf("the page does not name %s", want)
 	}
-	if console != "" {
-		t.Errorf("the console says:\n%s", console)
-	}
+	p.shot("empty")
 }
 
-var hidden = regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>|<[^>]*>`)
+// TestFleetInBrowser: made-up devices and this machine are listed, what is wrong
+// first; the list is searched, sorted and scrolled; an adapter that is away is told.
+func TestFleetInBrowser(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	adapter, dir := seedFleet(t, 200, 2, 1, "--devices.down-after=5s")
+	exporter := startPushing(t, adapter, "router-of-the-test")
+	p := openTab(t, adapter, "#/fleet?search=router-of-the-test", desktop)
+	row := `document.querySelector("#devices tr[data-instance=router-of-the-test]")`
+	p.until(row + `?.querySelector(".c-cpu").textContent.endsWith("%")`)
+	p.until(row + `.querySelector(".state").textContent === "up"`)
+	p.until(row + `.querySelector("canvas").getAttribute("aria-label").startsWith("CPU over the last hour: now")`)
 
-// visible is the text of a document without markup, scripts and styles.
-func visible(dom string) string { return hidden.ReplaceAllString(dom, " ") }
+	// All of them, of which only those in sight are in the document.
+	p.run(`(() => { const s = document.querySelector("#search"); s.value = ""; s.dispatchEvent(new Event("input")); })()`)
+	p.until(`document.querySelector("#summary").textContent.startsWith("201 devices")`)
+	p.until(`document.querySelector("#devices").getAttribute("aria-rowcount") === "202"`)
+	if n := p.ask(`document.querySelectorAll("#devices tr[data-instance]").length`); len(n) > 2 {
+		t.Errorf("%s rows are in the document", n)
+	}
+	p.until(`document.querySelectorAll("#devices canvas[aria-label^='CPU over']").length > 10`)
+	p.until(`[...document.querySelectorAll("#devices tbody .c-cpu")].filter((c) => c.textContent.endsWith("%")).length > 5`)
+	p.shot("fleet")
+
+	// Sorted by name, backwards, and to the end.
+	p.run(`document.querySelector("#devices th.c-instance button").click()`)
+	p.until(`document.querySelector("#devices tr[data-instance]").dataset.instance === "router-00000"`)
+	p.run(`document.querySelector("#devices th.c-instance button").click()`)
+	p.until(`document.querySelector("#devices tr[data-instance]").dataset.instance !== "router-00000"`)
+	p.run(`scrollTo(0, document.documentElement.scrollHeight)`)
+	p.until(`[...document.querySelectorAll("#devices tr[data-instance]")].at(-1).dataset.instance === "router-00000"`)
+	p.shot("fleet-end")
+	if hash := p.ask("location.hash"); !strings.Contains(hash, "sort=instance") {
+		t.Errorf("the address does not hold the order: %s", hash)
+	}
+
+	// One that falls silent comes first, and says so.
+	exporter.kill()
+	p.goTo("#/fleet")
+	p.until(`document.querySelector("#devices tr[data-instance]")?.dataset.instance === "router-of-the-test"`)
+	p.until(row + `.querySelector(".state").textContent === "silent"`)
+	p.shot("fleet-silent")
+
+	// The adapter goes away under the open page and comes back.
+	p.mayFail = true
+	adapter.stop(t)
+	p.until(`document.querySelector("#trouble").checkVisibility() && document.body.classList.contains("stale")`)
+	p.shot("fleet-away")
+	back := startAdapterAt(t, adapter.addr, dir)
+	p.until(`document.querySelector("#trouble").hidden`)
+	back.stop(t)
+}
+
+// TestFleetOnPhone: on a small dark window nothing is cut off.
+func TestFleetOnPhone(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	adapter, _ := seedFleet(t, 30, 2, 1)
+	size := phone
+	size.Dark = true
+	p := openTab(t, adapter, "", size)
+	p.until(`document.querySelectorAll("#devices canvas[aria-label^='CPU over']").length > 5`)
+	p.shot("fleet-phone")
+}

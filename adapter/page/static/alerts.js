@@ -1,0 +1,1 @@
+export function alerts(root) { root.textContent = "alerts"; return { title: "alerts", stop() {} }; }

@@ -1,0 +1,1 @@
+export function device(root) { root.textContent = "device"; return { title: "device", stop() {} }; }

@@ -1,0 +1,1 @@
+export function live(root) { root.textContent = "live"; return { title: "live", stop() {} }; }

@@ -1,0 +1,1 @@
+export function query(root) { root.textContent = "query"; return { title: "query", stop() {} }; }
