@@ -252,3 +252,140 @@ func TestFleetOnPhone(t *testing.T) {
 	p.until(`document.querySelectorAll("#devices canvas[aria-label^='CPU over']").length > 5`)
 	p.shot("fleet-phone")
 }
+
+// TestDeviceInBrowser: a device is looked at from a year to an hour;
+// the tier that is read is said, and what has no data is named.
+func TestDeviceInBrowser(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	adapter, _ := seedFleet(t, 1, 400, 10)
+
+	p := openTab(t, adapter, "#/device?instance=router-00000&span=31536000", desktop)
+	tier := func(want string) {
+		t.Helper()
+		p.until(`document.querySelector("#chart-cpu .tier")?.textContent === "` + want + `"`)
+		p.until(`document.querySelector("#chart-cpu .plot").getAttribute("aria-label").includes("busy: last")`)
+	}
+	tier("1h")
+	if left := p.ask(`document.querySelector("#left-out").textContent`); !strings.Contains(left, "Pressure") || strings.Contains(left, "CPU by mode") {
+		t.Errorf("left out: %q", left)
+	}
+	p.shot("device-year")
+	preset := func(name string) { t.Helper(); p.preset(name) }
+	preset("1 d")
+	tier("5m")
+	preset("1 h")
+	tier("raw")
+	p.shot("device-hour")
+
+}
+
+// preset chooses a span of the time axis.
+func (p *tab) preset(name string) {
+	p.Helper()
+	p.run(`[...document.querySelectorAll(".presets button")].find((b) => b.textContent === "` + name + `").click()`)
+}
+
+// TestMachineInBrowser: this machine, which pushes ten times a second, down to one
+// second, with keys and the mouse; its alert is marked and listed; a query is asked.
+func TestMachineInBrowser(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	rules := writeFile(t, t.TempDir(), "rules.yml", `groups:
+- name: of-the-test
+  interval: 1s
+  rules:
+  - alert: AlwaysThere
+    expr: node_load1{instance="router-of-the-test"} >= 0
+    labels: {severity: warning}
+    annotations: {summary: "{{ $labels.instance }} is there", runbook_url: "https://runbooks.example/AlwaysThere"}
+`)
+	adapter := startAdapter(t, t.TempDir(), "--rules="+rules)
+	startPushing(t, adapter, "router-of-the-test")
+	// The machine that pushes ten times a second, down to one second.
+	p := openTab(t, adapter, "#/device?instance=router-of-the-test&span=60", desktop)
+	p.until(`document.querySelector("#chart-cpu .tier")?.textContent === "raw"`)
+	p.until(`document.querySelector(".marks").textContent.includes("AlwaysThere")`)
+	p.shot("device-minute")
+	p.preset("1 s")
+	p.until(`document.querySelector("#chart-cpu .tier")?.title.includes("100 ms a point")`)
+	p.shot("device-second")
+
+	// With the keyboard: out, back, and again up to now.
+	before := p.ask(`location.hash`)
+	p.keys("-", "-", "ArrowLeft")
+	p.until(`location.hash.includes("from=")`)
+	p.keys("Home")
+	p.until(`location.hash.includes("span=4")`)
+	if before == p.ask(`location.hash`) {
+		t.Error("the keys did nothing")
+	}
+
+	// With the mouse: a stretch of a chart.
+	p.preset("10 min")
+	p.until(`location.hash.includes("span=600") && document.querySelector("#chart-cpu .u-over")`)
+	var box struct{ X, Y, Width, Height float64 }
+	p.do("find the chart", func(ctx context.Context) error {
+		return p.Eval(ctx, `document.querySelector("#chart-cpu .u-over").getBoundingClientRect().toJSON()`, &box)
+	})
+	p.do("drag", func(ctx context.Context) error {
+		y := box.Y + box.Height/2
+		return p.Drag(ctx, box.X+box.Width*0.9, y, box.X+box.Width*0.97, y)
+	})
+	p.until(`/from=\d+&to=\d+/.test(location.hash)`)
+
+	// The same on a phone.
+	small := openTab(t, adapter, "#/device?instance=router-of-the-test&span=600", phone)
+	small.until(`document.querySelector("#chart-cpu .tier")?.textContent === "raw"`)
+	small.shot("device-phone")
+
+	// Alerts, and a query.
+	p.goTo("#/alerts")
+	p.until(`document.querySelector("#alerts tbody")?.textContent.includes("AlwaysThere")`)
+	p.until(`document.querySelector("#alerts a[href='https://runbooks.example/AlwaysThere']")`)
+	p.until(`document.querySelector("#firing").textContent === "1"`)
+	p.shot("alerts")
+	p.goTo("#/query")
+	p.until(`document.activeElement?.id === "promql"`)
+	p.do("type", func(ctx context.Context) error { return p.Type(ctx, `sum by (cpu) (rate(node_cpu_seconds_total[1m]))`) })
+	p.keys("Enter")
+	p.until(`document.querySelector("#answer")?.textContent.includes('cpu="0"')`)
+	p.until(`document.querySelector(".chart .tier")?.textContent.includes("raw")`)
+	p.shot("query")
+	p.mayFail = true // the browser logs an answer of 400
+	p.run(`(() => { const q = document.querySelector("#promql"); q.value = "sum("; document.querySelector("#run").click(); })()`)
+	p.until(`document.querySelector("#problem").textContent.includes("parse error")`)
+}
+
+// TestKeyboardOnly: a device is found and opened without a mouse, and what has the
+// focus is seen.
+func TestKeyboardOnly(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	adapter, _ := seedFleet(t, 5, 2, 1)
+	p := openTab(t, adapter, "", desktop)
+	p.until(`document.querySelectorAll("#devices tr[data-instance]").length === 5`)
+	tabTo := func(what string) {
+		t.Helper()
+		for range 60 {
+			if p.ask(`Boolean(document.activeElement?.matches('`+what+`'))`) == "true" {
+				return
+			}
+			p.keys("Tab")
+		}
+		t.Fatalf("Tab never comes to %s", what)
+	}
+	p.keys("Tab")
+	if got := p.ask(`document.activeElement.className`); got != "skip" {
+		t.Errorf("the first Tab comes to %q", got)
+	}
+	tabTo("#search")
+	p.do("type", func(ctx context.Context) error { return p.Type(ctx, "router-00003") })
+	p.until(`document.querySelectorAll("#devices tr[data-instance]").length === 1`)
+	tabTo(`#devices tbody a`)
+	if p.ask(`getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+		t.Error("what has the focus is not seen")
+	}
+	p.keys("Enter")
+	p.until(`location.hash.includes("instance=router-00003") && document.querySelector("#chart-cpu canvas")`)
+}

@@ -46,12 +46,10 @@ export async function devices() {
 
 /** device returns one device with its outages, or null where none of that name pushes. */
 export async function device(instance, signal) {
-  try {
-    return (await get(`api/v1/devices/${encodeURIComponent(instance)}`, {}, signal)).data;
-  } catch (err) {
-    if (err instanceof Refused) return null;
-    throw err;
-  }
+  // The list first: asking for one that is not known would be an error in the console.
+  const { data } = await get("api/v1/devices", { search: instance.toLowerCase() }, signal);
+  if (!data.devices.some((d) => d.instance === instance)) return null;
+  return (await get(`api/v1/devices/${encodeURIComponent(instance)}`, {}, signal)).data;
 }
 
 /** seconds writes a duration as PromQL does, given in seconds. */

@@ -7,7 +7,7 @@ const steps = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
   2 * 86400, 7 * 86400,
 ];
-const tierStep = { raw: 0, "5m": 300, "1h": 3600 };
+const bucket = 300; // seconds of the finest tier that is folded
 
 /** stepFor is the time between points that fits a span and a number of points. */
 export function stepFor(span, points) {
@@ -81,12 +81,12 @@ const keyOf = ({ __name__: _, ...labels }) => JSON.stringify(Object.entries(labe
 
 /**
  * band asks for the lowest and highest within each step. Of a gauge they are its
- * samples'; of a counter those of the rates over shorter ranges, as short as the tier
- * that is read holds, but no more than twenty to a step. Where a step holds one sample
+ * samples'; of a counter those of the rates over shorter ranges, as short as a tier
+ * may hold, but no more than twenty to a step. Where a step holds one sample
  * there is no band.
  */
 async function band(q, step, every, tiers, window, ask) {
-  const least = Math.min(...tiers.map((t) => tierStep[t] ?? 0), 3600);
+  const least = tiers.includes("raw") ? 0 : bucket;
   const within = Math.max(step / 20, 2 * every, least);
   if (q.gauge ? step < 1.6 * every : within > step / 2) return null;
   const inner = q.gauge ? `${q.gauge}[${window}]` : `(${q.rate(api.seconds(within))})[${api.seconds(step)}:${api.seconds(within)}]`;

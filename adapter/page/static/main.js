@@ -60,7 +60,7 @@ function show() {
   view = views[name](root, params, { report, address: (p) => address(name, p) });
   document.title = `${view.title} – ticktier`;
   if (moved) {
-    root.focus({ preventScroll: true });
+    if (document.activeElement === root || !root.contains(document.activeElement)) root.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 }
