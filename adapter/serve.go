@@ -27,6 +27,7 @@ import (
 	"github.com/ticktier/ticktier/adapter/fleet"
 	"github.com/ticktier/ticktier/adapter/fold"
 	"github.com/ticktier/ticktier/adapter/listen"
+	"github.com/ticktier/ticktier/adapter/live"
 	"github.com/ticktier/ticktier/adapter/page"
 	"github.com/ticktier/ticktier/adapter/query"
 	"github.com/ticktier/ticktier/adapter/receive"
@@ -119,6 +120,7 @@ func serve(ctx context.Context, cfg *config.Config, logger *slog.Logger) (err er
 	addContext(&g, ctx, a.driver.Run)
 	addContext(&g, ctx, a.fleet.Run)
 	addContext(&g, ctx, a.ruler.Run)
+	addContext(&g, ctx, a.live.Run)
 	if cfg.SelfStore {
 		own, err := newSelf(cfg, ln.Addr(), a.raw, logger, reg)
 		if err != nil {
@@ -181,6 +183,7 @@ type adapter struct {
 	receive      *receive.Handler
 	access       *access.Access
 	fleet        *fleet.Fleet
+	live         *live.Hub
 	ruler        *ruler.Ruler // made by routes, as the tiers are joined for queries there
 	ready        atomic.Bool
 }
@@ -227,8 +230,10 @@ func open(cfg *config.Config, door *access.Access, logger *slog.Logger, reg prom
 	}); err != nil {
 		return a, err
 	}
+	a.live = live.New(live.Config{Source: liveSource(a.raw), Now: time.Now, Logger: logger.With("part", "live")})
 	pushed := func(p receive.Push) {
 		a.fleet.Pushed(fleet.Push(p))
+		a.live.Pushed(p.Device)
 		if a.ruler != nil {
 			a.ruler.Late(p.Oldest, p.Newest)
 		}
@@ -367,6 +372,7 @@ func (a *adapter) routes(cfg *config.Config, addr net.Addr, logger *slog.Logger,
 	mux.Handle("/federate", api.Handler())
 	mux.Handle(writePath, a.receive)
 	mux.HandleFunc("GET /api/v1/devices/{id}/cardinality", a.serveCardinality(cfg.DeviceSeries))
+	mux.Handle("GET "+live.Path, a.live)
 	mux.Handle("/api/v1/devices", a.fleet.Handler())
 	mux.Handle("/api/v1/devices/", a.fleet.Handler())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: reg}))

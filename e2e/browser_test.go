@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -338,6 +339,14 @@ func TestMachineInBrowser(t *testing.T) {
 	small := openTab(t, adapter, "#/device?instance=router-of-the-test&span=600", phone)
 	small.until(`document.querySelector("#chart-cpu .tier")?.textContent === "raw"`)
 	small.shot("device-phone")
+
+	// Its ticks as they arrive, ten a second.
+	p.goTo("#/live?instance=router-of-the-test")
+	p.until(`/^([5-9]\.|10)[0-9.]* ticks a second/.test(document.querySelector("#summary").textContent)`)
+	p.until(`document.querySelector("#live-cores .plot")?.getAttribute("aria-label").includes("core 0: last")`)
+	was := p.ask(`document.querySelector("#live-cores .plot").getAttribute("aria-label")`)
+	p.until(`document.querySelector("#live-cores .plot").getAttribute("aria-label") !== ` + strconv.Quote(was))
+	p.shot("live")
 
 	// Alerts, and a query.
 	p.goTo("#/alerts")

@@ -142,7 +142,7 @@ class View {
       let last = null;
       for (const [t] of values) {
         if (last && t - last.to < 1.6 * step) last.to = t;
-        else out.push((last = { name: metric.alertname, severity: metric.severity, from: t, to: t + step / 2 }));
+        else out.push((last = { name: metric.alertname, severity: metric.severity, from: t, to: Math.min(t + step / 2, to) }));
       }
     }
     return out.sort((a, b) => b.from - a.from);
@@ -159,7 +159,7 @@ class View {
     const rows = d ? [
       ["State", d.up ? "up" : `silent for ${age(d.ageSeconds)}`], ["Availability", `${share(d.availability.day)} of the day, ${share(d.availability.month)} of the month`],
       ["Last push", `${age(d.ageSeconds)} ago from ${d.address}`], ["Sender", d.userAgent], ["Series", count(d.series)],
-      ["Lag", duration(Math.max(0, d.lagSeconds))], d.clockKnown ? ["Clock", `${duration(d.clockSkewSeconds)} ahead`] : null,
+      ["Lag", duration(Math.max(0, d.lagSeconds))], d.clockKnown ? ["Clock", `${duration(Math.abs(d.clockSkewSeconds))} ${d.clockSkewSeconds < 0 ? "behind" : "ahead"}`] : null,
       ["Stored", `${count(d.samples)} samples in ${bytes(d.bytes)} of pushes`], d.lostTicks > 0 ? ["Lost ticks", count(d.lostTicks)] : null,
       d.clones?.length ? ["Clones", d.clones.map((c) => c.address).join(", ")] : null,
     ] : [["State", "does not push here; what is stored of it is shown"]];
