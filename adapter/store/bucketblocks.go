@@ -200,6 +200,7 @@ func (b *Buckets) writeBlock(from, to int64, replaces []*tsdb.Block, symbols []s
 		err = errors.Join(err, b.discard(filepath.Join(b.dir, name)))
 		return nil, fmt.Errorf("open the new block %s: %w", name, err)
 	}
+	b.written.Add(blk.Size())
 	return blk, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -309,47 +308,3 @@ func (s *bucketSet) Next() bool                        { s.i++; return s.i < len
 func (s *bucketSet) At() storage.Series                { return s.list[s.i] }
 func (s *bucketSet) Err() error                        { return nil }
 func (s *bucketSet) Warnings() annotations.Annotations { return nil }
-
-// gauges are the tier's own metrics. The tier is a constant label, so that every
-// tier may register its own.
-func (b *Buckets) gauges() prometheus.Collector {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, nil, prometheus.Labels{"tier": b.Name()})
-	}
-	return tierCollector{b, [...]*prometheus.Desc{
-		desc("ticktier_adapter_store_blocks", "Blocks of a folded tier."),
-		desc("ticktier_adapter_store_block_bytes", "Size of a folded tier's blocks."),
-		desc("ticktier_adapter_store_memory_series", "Series of a folded tier with buckets in memory."),
-		desc("ticktier_adapter_store_memory_buckets", "Buckets of a folded tier in memory."),
-		desc("ticktier_adapter_fold_watermark_timestamp_seconds", "Every window that ends at or before this time is folded."),
-	}}
-}
-
-type tierCollector struct {
-	b     *Buckets
-	descs [5]*prometheus.Desc
-}
-
-func (c tierCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		ch <- d
-	}
-}
-
-func (c tierCollector) Collect(ch chan<- prometheus.Metric) {
-	b := c.b
-	b.mu.RLock()
-	var size int64
-	for _, blk := range b.blocks {
-		size += blk.Size()
-	}
-	series, buckets, _ := b.mem.size()
-	vals := [...]float64{float64(len(b.blocks)), float64(size), float64(series), float64(buckets), float64(b.Watermark()) / 1000}
-	b.mu.RUnlock()
-	for i, d := range c.descs {
-		if i == 4 && b.Watermark() == math.MinInt64 {
-			continue
-		}
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, vals[i])
-	}
-}

@@ -54,6 +54,7 @@ type Buckets struct {
 	dir       string
 	o         BucketsOptions
 	watermark atomic.Int64
+	written   atomic.Int64   // bytes of blocks
 	closing   sync.WaitGroup // blocks that wait for their readers
 
 	mu     sync.RWMutex

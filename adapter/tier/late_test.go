@@ -168,6 +168,44 @@ func TestWindowEdges(t *testing.T) {
 	}
 }
 
+// The metrics say how far behind each tier is and what its buckets take.
+func TestTierMetrics(t *testing.T) {
+	b := makeBench(t)
+	reg := prometheus.NewRegistry()
+	b.config.Registerer, b.fineOptions.Registerer, b.options.Registerer = reg, reg, reg
+	b.open()
+	t.Cleanup(b.close)
+	l := labels.FromStrings("__name__", "m")
+	for i := range int64(3 * 60) {
+		b.push(l, sample{epoch + i*minute, float64(i)})
+	}
+	b.now = epoch + 3*hour + 47_000
+	b.cycle()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "tier" {
+					got[f.GetName()+" "+l.GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	size := float64(b.fine.Size())
+	for name, want := range map[string]float64{
+		"fold_lag_seconds 5m": 47, "fold_lag_seconds 1h": 47, "store_block_buckets 5m": 24, "store_bytes_per_bucket 5m": size / 24,
+		"store_written_bytes_total 5m": size, "store_memory_buckets 5m": 12, "store_memory_buckets 1h": 3,
+	} {
+		if g := got["ticktier_adapter_"+name]; g != want {
+			t.Errorf("%s is %v, want %v", name, g, want)
+		}
+	}
+}
+
 // BenchmarkRefold folds two windows again, for late samples of one of many series or of
 // all, in memory and in a block.
 func BenchmarkRefold(b *testing.B) {

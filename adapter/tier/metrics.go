@@ -10,7 +10,7 @@ type metrics struct {
 	seconds                                                              prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
+func newMetrics(reg prometheus.Registerer, pending func() float64, lags map[string]func() float64) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "ticktier", Subsystem: "adapter_fold", Name: name, Help: help})
 	}
@@ -36,6 +36,13 @@ func newMetrics(reg prometheus.Registerer, pending func() float64) *metrics {
 			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "pending_windows",
 			Help: "Windows that are closed or got late samples and are not folded yet.",
 		}, pending))
+	for tier, lag := range lags {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "ticktier", Subsystem: "adapter_fold", Name: "lag_seconds",
+			Help:        "How long ago the windows ended up to which everything is folded; 0 before the first.",
+			ConstLabels: prometheus.Labels{"tier": tier},
+		}, lag))
+	}
 	return m
 }
 

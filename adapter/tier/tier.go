@@ -96,7 +96,9 @@ func New(c Config) (*Driver, error) {
 	if err := d.markHoles(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
-	d.m = newMetrics(c.Registerer, d.pending)
+	d.m = newMetrics(c.Registerer, d.pending, map[string]func() float64{
+		c.Fine.Name(): d.lag(c.Fine), c.Coarse.Name(): d.lag(c.Coarse),
+	})
 	c.Raw.OnLate(c.Fine.Resolution(), d.claimed.Load, d.markLate)
 	d.allowDelete()
 	return d, nil
@@ -377,4 +379,15 @@ func (d *Driver) pending() float64 {
 		n += int(max(0, c-from) / d.Fine.Resolution())
 	}
 	return float64(n)
+}
+
+// lag is how many seconds the clock is ahead of a tier's watermark.
+func (d *Driver) lag(b *store.Buckets) func() float64 {
+	return func() float64 {
+		w := b.Watermark()
+		if w == math.MinInt64 {
+			return 0
+		}
+		return float64(d.Now().UnixMilli()-w) / 1000
+	}
 }
