@@ -62,6 +62,9 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintln(errout, "ticktier-adapter: BUG:", err)
 		return exitFailed
 	}
+	for _, name := range unknownVariables(p.Model, os.Environ()) {
+		fmt.Fprintf(errout, "ticktier-adapter: the environment variable %s is no flag's and changes nothing\n", name)
+	}
 	parsed, err := p.Parse(args)
 	if code >= 0 { // --help or --version
 		return code

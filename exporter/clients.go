@@ -65,9 +65,8 @@ func clients() map[string]client {
 
 // runClient runs a client and returns the exit code. A signal ends it well.
 func runClient(ctx context.Context, c client, args []string, out, errout io.Writer) int {
-	set := flags.New("")
-	set.Struct(c.args, nil)
-	rest, err := set.Parse(args, nil)
+	set := clientSet(&c)
+	rest, err := set.Parse(args, os.Environ())
 	a := &clientArgs{flags: c.args}
 	switch {
 	case errors.Is(err, flags.ErrHelp):
@@ -84,6 +83,9 @@ func runClient(ctx context.Context, c client, args []string, out, errout io.Writ
 	if err != nil {
 		fmt.Fprintf(errout, "ticktier-exporter: %v (see ticktier-exporter %s --help)\n", err, strings.Fields(c.usage)[0])
 		return exitUsage
+	}
+	for _, name := range unknownVariables(os.Environ()) {
+		fmt.Fprintf(errout, "ticktier-exporter: the environment variable %s is no flag's and changes nothing\n", name)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

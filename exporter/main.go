@@ -68,10 +68,7 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		r.help(out)
 		return 0
 	case errors.As(err, &faults):
-		for _, f := range faults {
-			fmt.Fprintln(errout, "ticktier-exporter:", f)
-		}
-		return exitUsage
+		return tellFaults(errout, faults)
 	case err != nil:
 		fmt.Fprintf(errout, "ticktier-exporter: %v (see ticktier-exporter --help)\n", err)
 		return exitUsage
@@ -92,19 +89,13 @@ func realMain(ctx context.Context, args []string, out, errout io.Writer) int {
 		fmt.Fprintln(errout, "ticktier-exporter:", err)
 		return exitUsage
 	}
+	logger := newLogger(errout, cfg)
+	r.warn(logger, os.Environ())
 	if cfg.CheckConfig {
-		fmt.Fprintln(out, "the configuration is good")
-		return 0
+		return checkConfig(r, out, errout)
 	}
 	if cfg.Pprof {
 		runtime.MemProfileRate = memProfileRate
-	}
-	logger := newLogger(errout, cfg)
-	for _, name := range r.set.Unknown(os.Environ()) {
-		logger.Warn("environment variable is no flag's and changes nothing", "name", name)
-	}
-	for _, name := range r.foreign.passedOver {
-		logger.Warn("flag is node_exporter's and changes nothing here", "flag", name)
 	}
 	if err := serve(ctx, r, logger); err != nil {
 		logger.Error("stopped", "err", err)

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,45 +26,45 @@ type Config struct {
 
 	RateProtect float64 `name:"rate.protect" help:"Read a source less often when its reads take more than this share of the tick thread's time, 0 to 1; 0 slows none." default:"0" placeholder:"SHARE"`
 
-	PathProcfs string `name:"path.procfs" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
-	PathSysfs  string `name:"path.sysfs" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
-	PathRootfs string `name:"path.rootfs" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
+	PathProcfs string `name:"path.procfs" filled:"" help:"Where procfs is mounted." default:"/proc" placeholder:"DIR" group:"path"`
+	PathSysfs  string `name:"path.sysfs" filled:"" help:"Where sysfs is mounted." default:"/sys" placeholder:"DIR" group:"path"`
+	PathRootfs string `name:"path.rootfs" filled:"" help:"Where the root file system is mounted." default:"/" placeholder:"DIR" group:"path"`
 
-	TextfileDirectory []string `name:"collector.textfile.directory" sep:"none" help:"Directory, or pattern of directories, whose *.prom files are served; may be repeated." placeholder:"DIR" group:"read"`
-	PingTarget        []string `name:"ping.target" sep:"none" help:"Host to ping ten times a second, HOST by ICMP or HOST:PORT by TCP; may be repeated." placeholder:"TARGET" group:"read"`
+	TextfileDirectory []string `name:"collector.textfile.directory" filled:"" sep:"none" help:"Directory, or pattern of directories, whose *.prom files are served; may be repeated." placeholder:"DIR" group:"read"`
+	PingTarget        []string `name:"ping.target" filled:"" sep:"none" help:"Host to ping ten times a second, HOST by ICMP or HOST:PORT by TCP; may be repeated." placeholder:"TARGET" group:"read"`
 	ContainerNetwork  bool     `name:"container-network" help:"Report the network of a container that does not share the host's, as if it were the device's." group:"read"`
 
-	RemoteWriteURL      []string      `name:"remote-write.url" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication. Behind a # may stand what holds for it alone, as in #rate=1&flat=15s." placeholder:"URL" group:"push"`
+	RemoteWriteURL      []string      `name:"remote-write.url" filled:"" sep:"none" help:"Receiver to push to, http or https; may be repeated. User and password in it are used for basic authentication. Behind a # may stand what holds for it alone, as in #rate=1&flat=15s." placeholder:"URL" group:"push"`
 	RemoteWriteInterval time.Duration `name:"remote-write.interval" help:"Time between two pushes." default:"5s" placeholder:"TIME" group:"push"`
 	RemoteWriteTimeout  time.Duration `name:"remote-write.timeout" help:"Longest a push may take." default:"30s" placeholder:"TIME" group:"push"`
 	RemoteWriteProtocol string        `name:"remote-write.protocol" help:"Remote-write version: 2.0, 1.0, or auto for 2.0 where the receiver knows it." enum:"auto,2.0,1.0" default:"auto" placeholder:"VERSION" group:"push"`
 
-	RemoteWriteHeader       []string `name:"remote-write.header" sep:"none" help:"Header to send with pushes; may be repeated." placeholder:"NAME=VALUE" group:"push"`
-	RemoteWriteTokenFile    string   `name:"remote-write.bearer-token-file" help:"File with a bearer token for all receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
-	RemoteWriteUsername     string   `name:"remote-write.username" help:"User for basic authentication at all receivers." placeholder:"NAME" group:"push"`
-	RemoteWritePasswordFile string   `name:"remote-write.password-file" help:"File with the password of --remote-write.username; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteHeader       []string `name:"remote-write.header" filled:"" sep:"none" help:"Header to send with pushes; may be repeated." placeholder:"NAME=VALUE" group:"push"`
+	RemoteWriteTokenFile    string   `name:"remote-write.bearer-token-file" filled:"" help:"File with a bearer token for all receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteUsername     string   `name:"remote-write.username" filled:"" help:"User for basic authentication at all receivers." placeholder:"NAME" group:"push"`
+	RemoteWritePasswordFile string   `name:"remote-write.password-file" filled:"" help:"File with the password of --remote-write.username; it is read again when it changes." placeholder:"FILE" group:"push"`
 
-	RemoteWriteTLSCAFile     string `name:"remote-write.tls-ca-file" help:"File with the certificates, in PEM, that receivers' are to be signed by, in place of the system's; it is read again when it changes." placeholder:"FILE" group:"push"`
-	RemoteWriteTLSCertFile   string `name:"remote-write.tls-cert-file" help:"File with the certificate, in PEM, to show to receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
-	RemoteWriteTLSKeyFile    string `name:"remote-write.tls-key-file" help:"File with the key of --remote-write.tls-cert-file." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSCAFile     string `name:"remote-write.tls-ca-file" filled:"" help:"File with the certificates, in PEM, that receivers' are to be signed by, in place of the system's; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSCertFile   string `name:"remote-write.tls-cert-file" filled:"" help:"File with the certificate, in PEM, to show to receivers; it is read again when it changes." placeholder:"FILE" group:"push"`
+	RemoteWriteTLSKeyFile    string `name:"remote-write.tls-key-file" filled:"" help:"File with the key of --remote-write.tls-cert-file." placeholder:"FILE" group:"push"`
 	RemoteWriteTLSServerName string `name:"remote-write.tls-server-name" help:"Name that receivers' certificates are to have; empty for that in the URL." placeholder:"NAME" group:"push"`
 	RemoteWriteTLSInsecure   bool   `name:"remote-write.tls-insecure-skip-verify" help:"Take any certificate: whoever is on the way can read and change what is pushed." group:"push"`
-	RemoteWriteProxyURL      string `name:"remote-write.proxy-url" help:"Proxy to push through, http, https or socks5; direct for none. Without it HTTP_PROXY, HTTPS_PROXY and NO_PROXY hold." placeholder:"URL" group:"push"`
+	RemoteWriteProxyURL      string `name:"remote-write.proxy-url" filled:"" help:"Proxy to push through, http, https or socks5; direct for none. Without it HTTP_PROXY, HTTPS_PROXY and NO_PROXY hold." placeholder:"URL" group:"push"`
 
 	RemoteWriteOrder        string        `name:"remote-write.order" help:"What goes first when there is a backlog: live, the newest, where the receiver takes samples out of order; or strict, the oldest." enum:"live,strict" default:"live" placeholder:"ORDER" group:"push"`
 	RemoteWriteBacklogShare float64       `name:"remote-write.backlog-share" help:"Share of the line's time that a backlog behind the live edge may take." default:"0.5" placeholder:"SHARE" group:"push"`
 	RemoteWriteFlat         time.Duration `name:"remote-write.flat" help:"Send a counter that does not move only so often, and at the ticks before and when it moves; 0 sends every sample." default:"0s" placeholder:"TIME" group:"push"`
 	RemoteWriteRate         int           `name:"remote-write.rate" help:"Ticks a second to send, at most; 0 for all." default:"0" placeholder:"HZ" group:"push"`
-	RemoteWriteMatch        []string      `name:"remote-write.match[]" sep:"none" help:"Send only series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
-	RemoteWriteDrop         []string      `name:"remote-write.drop[]" sep:"none" help:"Do not send series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
+	RemoteWriteMatch        []string      `name:"remote-write.match[]" filled:"" sep:"none" help:"Send only series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
+	RemoteWriteDrop         []string      `name:"remote-write.drop[]" filled:"" sep:"none" help:"Do not send series that this selector selects; may be repeated." placeholder:"SELECTOR" group:"push"`
 
 	RemoteWriteStaleOnStop bool `name:"remote-write.stale-on-stop" help:"End every series with a staleness marker at a clean stop." default:"true" negatable:"" group:"push"`
 
 	RemoteWriteBursts bool `name:"remote-write.bursts" help:"Push what /metrics tells of ticks between scrapes, too: histograms, and the lowest and highest since the last push." group:"push"`
 
-	ExternalLabel []string `name:"external-label" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
+	ExternalLabel []string `name:"external-label" filled:"" sep:"none" help:"Label for everything that is pushed; may be repeated. instance defaults to the host name and job to node; an empty value leaves a label out." placeholder:"NAME=VALUE" group:"push"`
 
-	ScrapeURL          []string `name:"scrape.url" sep:"none" help:"Other exporter to scrape and to push with the ticks, http or https; may be repeated. Behind a # stands what holds for it, as in #interval=15s&label=job=node; see the README." placeholder:"URL" group:"scrape"`
+	ScrapeURL          []string `name:"scrape.url" filled:"" sep:"none" help:"Other exporter to scrape and to push with the ticks, http or https; may be repeated. Behind a # stands what holds for it, as in #interval=15s&label=job=node; see the README." placeholder:"URL" group:"scrape"`
 	ScrapeMaxSeries    int      `name:"scrape.max-series" help:"Most series that all targets may have; a scrape that has more counts as down." default:"5000" placeholder:"N" group:"scrape"`
 	ScrapeMaxBytes     Bytes    `name:"scrape.max-bytes" help:"Largest answer of a target, once it is expanded." default:"4MiB" placeholder:"SIZE" group:"scrape"`
 	ScrapeRingMaxBytes Bytes    `name:"scrape.ring-max-bytes" help:"Memory for what was scraped." default:"1MiB" placeholder:"SIZE" group:"scrape"`
@@ -68,7 +72,7 @@ type Config struct {
 	RingMaxBytes Bytes         `name:"ring.max-bytes" help:"Memory for ticks, in bytes or with KiB, MiB or GiB behind." default:"4MiB" placeholder:"SIZE"`
 	RingDuration time.Duration `name:"ring.duration" help:"How long to hold ticks for, while there is room for them; 0 for as long as there is room." default:"0s" placeholder:"TIME"`
 
-	SpoolDir      string        `name:"spool.dir" help:"Directory for ticks that the ring has to give up before every receiver has them; empty for none." placeholder:"DIR" group:"spool"`
+	SpoolDir      string        `name:"spool.dir" filled:"" help:"Directory for ticks that the ring has to give up before every receiver has them; without it there is none." placeholder:"DIR" group:"spool"`
 	SpoolMaxBytes Bytes         `name:"spool.max-bytes" help:"Most that the spool may take; the oldest ticks make room." default:"64MiB" placeholder:"SIZE" group:"spool"`
 	SpoolMaxAge   time.Duration `name:"spool.max-age" help:"Oldest that ticks in the spool may become; 0 for any age." default:"0s" placeholder:"TIME" group:"spool"`
 
@@ -100,7 +104,7 @@ func (c *Config) Validate() error {
 	var errs Faults
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if c.Listen != "" {
-		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		if err := checkListen(c.Listen); err != nil {
 			bad("--listen: %q is no address: %w", c.Listen, err)
 		}
 	}
@@ -143,6 +147,18 @@ func (c *Config) Validate() error {
 		return nil
 	}
 	return errs
+}
+
+// checkListen checks an address to listen on, but for whether the machine has it.
+func checkListen(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > 65535) {
+		return fmt.Errorf("a port is a number up to 65535, not %s", port)
+	}
+	return nil
 }
 
 // Faults is everything that is wrong with a configuration.
@@ -302,6 +318,23 @@ func (c *Config) checkCredentials(bad func(string, ...any)) {
 		}
 		if _, err := os.ReadFile(f.path); err != nil {
 			bad("%s: %w", f.flag, err)
+			return
+		}
+	}
+	c.checkCertificates(bad)
+}
+
+// checkCertificates checks that the files of TLS hold what they should.
+func (c *Config) checkCertificates(bad func(string, ...any)) {
+	if c.RemoteWriteTLSCAFile != "" {
+		b, err := os.ReadFile(c.RemoteWriteTLSCAFile)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(b) {
+			bad("--remote-write.tls-ca-file: %s has no certificate in PEM", c.RemoteWriteTLSCAFile)
+		}
+	}
+	if c.RemoteWriteTLSCertFile != "" && c.RemoteWriteTLSKeyFile != "" {
+		if _, err := tls.LoadX509KeyPair(c.RemoteWriteTLSCertFile, c.RemoteWriteTLSKeyFile); err != nil {
+			bad("--remote-write.tls-cert-file, --remote-write.tls-key-file: %w", err)
 		}
 	}
 }
@@ -315,15 +348,30 @@ func checkURL(s string) error {
 		if errors.As(err, &e) {
 			err = e.Err // the rest is the URL itself
 		}
+		if !strings.Contains(s, "://") { // 192.0.2.1:9748 has a "first path segment" for a parser
+			return noScheme(s)
+		}
 		return fmt.Errorf("not a URL: %w", err)
 	}
 	switch {
+	case u.Scheme != "http" && u.Scheme != "https" && !strings.Contains(s, "://"):
+		return noScheme(s)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%s does not begin with http:// or https://", redact(s))
 	case u.Hostname() == "":
 		return fmt.Errorf("%s names no host", redact(s))
 	}
 	return nil
+}
+
+// noScheme is the error for what is a URL but for its beginning. A password may be in
+// it where there is an @.
+func noScheme(s string) error {
+	s, _, _ = strings.Cut(s, "?")
+	if strings.Contains(s, "@") {
+		s = "the URL"
+	}
+	return fmt.Errorf("%s does not begin with http:// or https://: write http:// before it", s)
 }
 
 // redact is a URL without user, password, query and fragment. It is fit for what

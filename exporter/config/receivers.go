@@ -41,6 +41,9 @@ func (c *Config) override(options string) error {
 	for _, name := range names {
 		values := given[name]
 		if list := c.list(name); list != nil {
+			if slices.ContainsFunc(values, func(v string) bool { return strings.Trim(v, " ,\t\n") == "" }) {
+				return fmt.Errorf("%s is empty", name)
+			}
 			*list = values
 			continue
 		}

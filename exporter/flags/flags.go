@@ -52,6 +52,7 @@ func New(prefix string) *Set {
 //	default      its value where it is not given
 //	placeholder  what help shows in place of a value
 //	enum         the values there are, with commas between
+//	filled       that a value which was given must not be empty
 //	negatable    of a bool: that help shows it with [no-]
 //	group        the title to show it under, by a name that titles has
 //
@@ -74,6 +75,9 @@ func (s *Set) Struct(p any, titles map[string]string) {
 		}
 		if choices := f.Tag.Get("enum"); choices != "" {
 			val = enum{val, strings.Split(choices, ",")}
+		}
+		if _, ok := f.Tag.Lookup("filled"); ok {
+			val = filled{val}
 		}
 		def := f.Tag.Get("default")
 		if def != "" {
@@ -158,7 +162,8 @@ func (s *Set) register(to *pflag.FlagSet, name string, v pflag.Value, isBool boo
 }
 
 // Parse reads arguments and, for flags that they do not have, an environment of
-// NAME=VALUE; an empty value counts as none. It returns what was no flag. The error
+// NAME=VALUE; an empty value counts as none, but for a flag whose value must not be
+// empty. It returns what was no flag. The error
 // is ErrHelp, or names the flag or the variable that is wrong.
 func (s *Set) Parse(args, environ []string) ([]string, error) {
 	if err := s.all.Parse(args); err != nil {
@@ -166,9 +171,8 @@ func (s *Set) Parse(args, environ []string) ([]string, error) {
 	}
 	env := map[string]string{}
 	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); value != "" {
-			env[name] = value
-		}
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
 	}
 	var errs []error
 	s.given = map[string]bool{}
@@ -177,6 +181,9 @@ func (s *Set) Parse(args, environ []string) ([]string, error) {
 		s.given[f.Name] = f.Changed || no != nil && no.Changed
 		name := s.env(f.Name)
 		value, ok := env[name]
+		if _, fill := f.Value.(filled); value == "" && !fill {
+			return
+		}
 		if !ok || s.prefix == "" || f.Hidden || s.given[f.Name] {
 			return
 		}
@@ -197,7 +204,11 @@ func (s *Set) env(flag string) string {
 // flag's: most likely they are mistyped.
 func (s *Set) Unknown(environ []string) []string {
 	known := map[string]bool{}
-	s.all.VisitAll(func(f *pflag.Flag) { known[s.env(f.Name)] = !f.Hidden })
+	s.all.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known[s.env(f.Name)] = true
+		}
+	})
 	var out []string
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")

@@ -28,6 +28,7 @@ type settings struct {
 	Colour string        `help:"A colour." enum:"red,blue" default:"red" group:"g"`
 	URL    []string      `help:"Some." placeholder:"URL"`
 	Fast   bool          `help:"Be fast."`
+	Dir    string        `help:"A place." filled:""`
 	Safe   bool          `help:"Be safe." default:"true" negatable:""`
 
 	hidden int
@@ -76,6 +77,10 @@ func TestParse(t *testing.T) {
 		{name: "neither", args: []string{"--safe=maybe"}, err: "neither true nor false"},
 		{name: "neither, of a no", args: []string{"--no-safe=maybe"}, err: "neither true nor false"},
 		{name: "in the environment", env: []string{"X_RATE=ten", "X_COLOUR=green"}, err: `X_RATE: "ten"`},
+		{name: "empty", args: []string{"--dir="}, err: "--dir"},
+		{name: "as good as empty", args: []string{"--dir= , "}, err: "is empty"},
+		{name: "empty in the environment", env: []string{"X_DIR="}, err: "X_DIR: is empty"},
+		{name: "empty, but given", args: []string{"--dir=a"}, env: []string{"X_DIR="}, want: with(func(s *settings) { s.Dir = "a" })},
 		{name: "help", args: []string{"--rate=ten", "--help"}, err: "--rate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type (
 	textValue     struct{ encoding.TextUnmarshaler }
 	funcValue     func(string) error
 	shownValue    struct{}
+	filled        struct{ pflag.Value }
 	enum          struct {
 		pflag.Value
 		choices []string
@@ -107,6 +109,14 @@ func (e enum) Set(s string) error {
 		return fmt.Errorf("%q is none of %s", s, strings.Join(e.choices, ", "))
 	}
 	return e.Value.Set(s)
+}
+
+// Set refuses what is empty, or as empty as a list of nothing.
+func (f filled) Set(s string) error {
+	if strings.Trim(s, " ,\t\n") == "" {
+		return errors.New("is empty: give it a value, or leave it out")
+	}
+	return f.Value.Set(s)
 }
 
 func (shownValue) Set(string) error { return nil }
