@@ -45,7 +45,7 @@ const (
 func (b *bisection) refused(rep reply, r *request, now time.Time) bool {
 	// What was written in part leaves nothing to look for: all that is good in it
 	// was taken.
-	if rep.code != http.StatusBadRequest || rep.samples > 0 || now.Before(b.off) {
+	if !divisible(rep.code) || rep.samples > 0 || now.Before(b.off) {
 		return false
 	}
 	if b.series == 0 {
@@ -144,4 +144,9 @@ func describe(s *collectors.Series) string {
 		sb.WriteByte('}')
 	}
 	return sb.String()
+}
+
+// divisible reports whether a status may be on account of a few series of a request.
+func divisible(code int) bool {
+	return code == http.StatusBadRequest || code == http.StatusConflict || code == http.StatusUnprocessableEntity
 }

@@ -74,7 +74,11 @@ func (s *Sender) attempt(ctx context.Context, r *request) (verdict, reply, error
 		if rep.code == http.StatusTooManyRequests {
 			s.limitedSince(mono)
 		}
-		if err := s.wait(ctx, backoff(n, rep.retryAfter), rep.retryAfter > 0); err != nil {
+		most := maxBackoff
+		if denied(rep) {
+			most = deniedBackoff
+		}
+		if err := s.wait(ctx, backoff(n, most, rep.retryAfter), rep.retryAfter > 0); err != nil {
 			return retry, rep, err
 		}
 		if rep.err == errTimeout && s.lim.slower(r) {

@@ -54,7 +54,7 @@ func (s *Sender) pushExtra(ctx context.Context) {
 		return
 	}
 	s.stats.extraFailed.Add(1)
-	if rep.err == nil && rep.code/100 == 4 && rep.code != 429 {
+	if rep.err == nil && ofContent(rep.code) {
 		s.extra.after = time.Now().Add(extraPause)
 		s.log.Warn("receiver refuses histograms, they are not sent for a while", "reason", reason(rep), "for", extraPause)
 	}

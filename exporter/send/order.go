@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/ticktier/ticktier/collectors"
-	"github.com/ticktier/ticktier/exporter/frame"
 )
 
 // Order says what is sent first when there is a backlog.
@@ -51,6 +48,7 @@ type lanes struct {
 	holes   []hole    // oldest first
 	entered bool      // behind is in the first hole
 	late    bool      // the receiver takes what is as old as the backlog
+	unsure  bool      // it could not be told last
 	again   time.Time // it is not asked before
 	backAt  time.Time // the backlog is not sent before
 	ahead   [][2]uint64
@@ -109,7 +107,13 @@ func (s *Sender) pushLive(ctx context.Context, due bool) error {
 		if err != nil {
 			return err
 		}
-		if !ahead && s.backlog() {
+		switch {
+		case !ahead && s.lanes.unsure && s.backlog():
+			return s.pushBacklog(ctx) // little: it is asked again with the next push
+		case !ahead && s.lanes.unsure:
+			_, err := s.pushBatch(ctx)
+			return err
+		case !ahead && s.backlog():
 			return s.pushOrdered(ctx)
 		}
 		if more, err = s.pushBatch(ctx); err != nil || s.held() {
@@ -175,6 +179,7 @@ func (s *Sender) pushBacklog(ctx context.Context) error {
 // the backlog.
 func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 	l := &s.lanes
+	l.unsure = false
 	if e := l.earlier; e != nil && !e.reading {
 		if e.reading = e.earlier.Next(); e.reading {
 			s.countLost(e)
@@ -190,10 +195,16 @@ func (s *Sender) leap(ctx context.Context) (ahead bool, err error) {
 	if time.Now().Before(l.again) {
 		return false, nil
 	}
-	if l.late, err = s.takesLate(ctx); err != nil {
+	late, err := s.takesLate(ctx)
+	if err != nil {
 		return false, err
 	}
-	if !l.late {
+	l.late = late == lateTaken
+	switch late {
+	case lateUnknown:
+		l.unsure = true
+		return false, nil
+	case lateRefused:
 		s.log.Info("receiver takes no samples out of order: the oldest are sent first")
 		l.again = time.Now().Add(orderedFor)
 		return false, nil
@@ -245,60 +256,6 @@ func (s *Sender) leapTo(seq uint64) {
 	s.report()
 	s.log.Info("the newest ticks go first, the backlog follows", "slots", h.to-h.from,
 		"from", s.wallTime(t.Time-int64(h.to-h.from)*int64(s.cfg.Period)), "to", s.wallTime(t.Time))
-}
-
-// orderProbe is a series with two samples per outage: one of now and an older one.
-// What becomes of the second tells whether the receiver takes samples out of order,
-// and nothing else is at stake.
-func orderProbe() []collectors.Series {
-	return []collectors.Series{{Metric: &collectors.Metric{Name: "ticktier_exporter_remote_write_order_probe", Type: collectors.Gauge,
-		Help: "Sent out of order to learn whether the receiver takes that."}}}
-}
-
-// takesLate asks the receiver whether it takes a sample as old as the oldest of the
-// backlog after a newer one.
-func (s *Sender) takesLate(ctx context.Context) (bool, error) {
-	newest := s.cfg.Wall(s.cfg.Now())
-	oldest := newest
-	if l := s.lanes.earlier; l != nil && l.reading {
-		oldest = l.earlier.Wall(l.earlier.Tick().Time)
-	} else {
-		s.cfg.Behind.Seek(s.lanes.nowNext)
-		s.lanes.entered = false
-		if s.cfg.Behind.Next() {
-			oldest = s.cfg.Wall(s.cfg.Behind.Tick().Time)
-		}
-	}
-	if oldest >= newest {
-		return false, nil
-	}
-	var b batch
-	var e encoder
-	for _, ms := range []int64{newest, oldest} {
-		for {
-			b.reset(1)
-			b.add(&frame.Tick{Read: 1, Values: []int64{1}, Present: []uint64{1}}, ms)
-			b.prepare()
-			use := s.proto.use
-			r := e.encode(newTable(use, orderProbe(), s.cfg.ExternalLabels), &b, 0, s.lim.now, false, nil)
-			v, rep, err := s.attempt(ctx, r)
-			switch {
-			case err != nil:
-				return false, err
-			case v == downgrade:
-				s.settle(v, rep, r)
-				continue
-			case v == retry:
-				continue
-			case v != accepted:
-				return false, nil
-			}
-			s.proto.accepted(use)
-			s.state.recovered(s.log)
-			break
-		}
-	}
-	return true, nil
 }
 
 // report tells what is delivered.

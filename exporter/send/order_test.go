@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -213,4 +214,60 @@ func TestNothingEarlier(t *testing.T) {
 			t.Errorf("the first request is %v; log: %s", rc.requests[0].Header, l)
 		}
 	})
+}
+
+// refusing answers some requests with 400 and passes the others on.
+type refusing struct {
+	to     http.RoundTripper
+	when   func(n int, req *http.Request) (message string, yes bool)
+	n      *int
+	probes *int
+}
+
+func (f refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get(headerSeq) == "" {
+		*f.probes++
+	}
+	*f.n++
+	if m, yes := f.when(*f.n, req); yes {
+		return &http.Response{StatusCode: 400, Header: http.Header{headerSamples: {"0"}}, Body: io.NopCloser(strings.NewReader(m)), Request: req}, nil
+	}
+	return f.to.RoundTrip(req)
+}
+
+// TestOnlyOrderDecidesOrder: a refusal that is not for the order of samples does not
+// make a receiver one that takes them in order alone.
+func TestOnlyOrderDecidesOrder(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		refuse map[int]string // probes, by number from 1
+		strict bool
+	}{
+		{name: "the newer once", refuse: map[int]string{1: "some fault"}},
+		{name: "everything for a while", refuse: map[int]string{2: "some fault", 3: "some fault"}},
+		{name: "the older alone", refuse: map[int]string{2: "no"}, strict: true},
+		{name: "the older, in words", refuse: map[int]string{2: "Out-of-Order sample"}, strict: true},
+		{name: "the newer, in words", refuse: map[int]string{1: "out of order sample"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				n, probes := 0, 0
+				_, _, _, l, _ := outageRun(t, false, func(cfg *Config) {
+					cfg.Transport = refusing{to: cfg.Transport, n: &n, probes: &probes, when: func(_ int, req *http.Request) (string, bool) {
+						if d := time.Since(began); d > 10*time.Second && d < 40*time.Second {
+							probes = 0
+							return "", false // it is away
+						}
+						m, yes := c.refuse[probes]
+						return m, yes && req.Header.Get(headerSeq) == ""
+					}}
+				})
+				strict, live := l.count("takes no samples out of order"), l.count("the newest ticks go first")
+				if c.strict && (strict != 1 || live != 0) || !c.strict && (strict != 0 || live == 0) {
+					t.Errorf("log:\n%s", l)
+				}
+			})
+		})
+	}
 }

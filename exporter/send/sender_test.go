@@ -71,7 +71,8 @@ func TestDelivery(t *testing.T) {
 		{name: "2xx without headers with 2.0 only", mode: Only2, script: only(V2, status(200)), refused: true, protocol: 2, requests: 1},
 		{name: "400 whatever the protocol", script: func(int, *http.Request, Protocol, int) answer { return status(400) },
 			refused: true, protocol: 2, log: "refuses samples", logs: 1},
-		{name: "401", script: func(int, *http.Request, Protocol, int) answer { return status(401) }, refused: true, protocol: 2, requests: 1},
+		{name: "422", script: func(int, *http.Request, Protocol, int) answer { return status(422) }, refused: true, protocol: 2},
+		{name: "401 once", script: first(status(401)), after: time.Second, protocol: 2, requests: 2, log: "level=ERROR", logs: 1},
 		{name: "500 once", script: first(status(500)), after: time.Second, protocol: 2, requests: 2, log: "delayed", logs: 1},
 		{name: "429 in seconds", script: first(status(429, "Retry-After", "60")), after: 66 * time.Second, protocol: 2, requests: 2},
 		{name: "503 until a date", script: first(status(503, "Date", "Sun, 06 Nov 1994 08:49:37 GMT", "Retry-After", "Sun, 06 Nov 1994 08:51:37 GMT")),
@@ -92,7 +93,7 @@ func TestDelivery(t *testing.T) {
 				}
 				return answer{code: 200, store: true}
 			}
-		}(), after: 11 * time.Minute, protocol: 2, log: "delayed", logs: 1},
+		}(), after: 11 * time.Minute, protocol: 2, log: "write delayed", logs: 1},
 		{name: "written less", script: func(int, *http.Request, Protocol, int) answer {
 			return answer{code: 200, store: true, header: http.Header{headerSamples: {"1"}}}
 		}, protocol: 2, requests: 1, log: "wrote fewer", logs: 1},
@@ -463,10 +464,10 @@ func TestNewRefuses(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	for n := range 100 {
 		for range 100 {
-			if d := backoff(n, 0); d <= 0 || d > maxBackoff || n < 6 && d > firstBackoff<<n {
+			if d := backoff(n, maxBackoff, 0); d <= 0 || d > maxBackoff || n < 6 && d > firstBackoff<<n {
 				t.Fatalf("retry %d after %s", n, d)
 			}
-			if d := backoff(n, 7*time.Second); d < 7*time.Second || d > 12*time.Second {
+			if d := backoff(n, maxBackoff, 7*time.Second); d < 7*time.Second || d > 12*time.Second {
 				t.Fatalf("retry after %s when 7s was asked for", d)
 			}
 		}

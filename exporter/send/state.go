@@ -8,12 +8,15 @@ import (
 // state is what the receiver does, for a log with one line per change.
 type state struct {
 	down      bool // the last request got no verdict
+	denied    bool // because the endpoint or the identity is wrong
 	downSince time.Time
+	downSaid  time.Time // when the log last said so
 	retries   int
 	lastErr   string
 
 	refusing     bool
 	refusedAt    time.Time // the last time
+	refusedSaid  time.Time // when the log last said so
 	refusedCount int64     // samples since refusing began
 	short        bool      // wrote less than it accepted
 	brokenLogged bool
@@ -28,17 +31,41 @@ const calm = time.Minute
 // delayed is told of a request that will be retried.
 func (st *state) delayed(log *slog.Logger, r reply) {
 	st.lastErr = reason(r)
-	if !st.down {
-		st.down, st.downSince, st.retries = true, time.Now(), 0
-		log.Warn("remote write delayed, retrying", "reason", st.lastErr)
+	now, begins := time.Now(), !st.down
+	if begins {
+		st.down, st.downSince, st.retries = true, now, 0
 	}
 	st.retries++
+	turns := !begins && denied(r) != st.denied
+	st.denied = denied(r)
+	if !begins && !turns && now.Sub(st.downSaid) < sayAgain {
+		return
+	}
+	st.downSaid = now
+	attrs := []any{"reason", st.lastErr}
+	if st.denied {
+		attrs = append(attrs, "check", check(r.code))
+	}
+	if !begins {
+		attrs = append(attrs, "for", now.Sub(st.downSince).Round(time.Second), "retries", st.retries)
+	}
+	switch {
+	case st.denied:
+		log.Error("receiver does not let this exporter write, ticks are kept and it is tried again", attrs...)
+	case begins:
+		log.Warn("remote write delayed, retrying", attrs...)
+	default:
+		log.Warn("remote write is still delayed, retrying", attrs...)
+	}
 }
+
+// sayAgain is how often the log repeats what lasts.
+const sayAgain = 10 * time.Minute
 
 // recovered is told that the receiver gave a verdict.
 func (st *state) recovered(log *slog.Logger) {
 	if st.down {
-		st.down = false
+		st.down, st.denied = false, false
 		log.Info("remote write goes on", "after", time.Since(st.downSince).Round(time.Millisecond), "retries", st.retries)
 	}
 }
@@ -63,12 +90,17 @@ func (st *state) refused(log *slog.Logger, rep reply, r *request, n int64) {
 	st.recovered(log)
 	st.lastErr = reason(rep)
 	st.refusedAt = time.Now()
-	if !st.refusing {
-		st.refusing, st.refusedCount = true, 0
+	begins := !st.refusing
+	if begins {
+		st.refusing, st.refusedCount, st.refusedSaid = true, 0, st.refusedAt
 		log.Error("receiver refuses samples, they are counted and dropped", "reason", st.lastErr, "samples", n,
 			"from", time.UnixMilli(r.first).UTC(), "to", time.UnixMilli(r.last).UTC())
 	}
 	st.refusedCount += n
+	if !begins && st.refusedAt.Sub(st.refusedSaid) >= sayAgain {
+		st.refusedSaid = st.refusedAt
+		log.Error("receiver still refuses samples, they are counted and dropped", "reason", st.lastErr, "rejected", st.refusedCount)
+	}
 }
 
 // gaveUp is told of a request that was cut off by the end.

@@ -41,18 +41,63 @@ func classify(r reply, p Protocol, auto, known bool) verdict {
 		return tooLarge
 	case r.code == http.StatusTooManyRequests:
 		return retry
-	case r.code/100 == 4:
+	case ofContent(r.code):
 		return refused
 	default:
-		// 5xx, and what a remote-write receiver never answers: a redirect, garbage.
-		// Neither says that the samples are bad.
+		// 5xx; another 4xx, which is about who asks, where and how; and what a
+		// remote-write receiver never answers: a redirect, garbage. None says that the
+		// samples are bad.
 		return retry
 	}
+}
+
+// ofContent reports whether a status is about what was sent, and the same would be
+// refused again. 409 is what some receivers answer to duplicates and samples out of
+// order.
+func ofContent(code int) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// denied reports whether a reply says that the endpoint or the identity is wrong:
+// somebody has to change one of them, which waiting does not.
+func denied(r reply) bool {
+	if r.err != nil || r.code/100 != 4 || ofContent(r.code) {
+		return false
+	}
+	switch r.code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return true
+}
+
+// check says what to look at when a receiver denies.
+func check(code int) string {
+	switch code {
+	case http.StatusUnauthorized:
+		return "the token or the password is missing, wrong or expired"
+	case http.StatusForbidden:
+		return "the token or the user may not write there"
+	case http.StatusNotFound, http.StatusGone:
+		return "the path of --remote-write.url is not the receiver's, or remote write is not enabled there"
+	case http.StatusMethodNotAllowed:
+		return "the path of --remote-write.url takes no POST: it is not that of remote write"
+	case http.StatusProxyAuthRequired:
+		return "the proxy wants credentials"
+	}
+	return "--remote-write.url, the credentials and what stands between"
 }
 
 const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 30 * time.Second
+	// deniedBackoff is the same for a receiver that denies.
+	deniedBackoff = time.Minute
 	// maxRetryAfter bounds what a receiver may ask for: past it the ring has most
 	// likely lost what is waiting.
 	maxRetryAfter = time.Hour
@@ -61,13 +106,14 @@ const (
 )
 
 // backoff is how long to wait before retry number n, from 0: anything up to a
-// bound that doubles (full jitter), or what the receiver asked for and a little.
-func backoff(n int, retryAfter time.Duration) time.Duration {
+// bound that doubles (full jitter), up to most, or what the receiver asked for and a
+// little.
+func backoff(n int, most, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
 		return retryAfter + rand.N(min(herd, retryAfter)+1)
 	}
-	bound := maxBackoff
-	if n < 6 {
+	bound := most
+	if n < 7 {
 		bound = min(bound, firstBackoff<<n)
 	}
 	return max(rand.N(bound), time.Millisecond)
