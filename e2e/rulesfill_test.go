@@ -28,7 +28,7 @@ groups:
 // result of the recording rules is what its expression gives now, in order or not.
 func TestBacklogIsRecorded(t *testing.T) {
 	t.Parallel()
-	adapter := startAdapter(t, t.TempDir(), "--rules="+writeFile(t, t.TempDir(), "r.yml", fillRules), "--rules.query-offset=1s", "--rules.fill-delay=2s")
+	adapter := startAdapter(t, t.TempDir(), "--rules="+writeFile(t, t.TempDir(), "r.yml", fillRules), "--rules.query-offset=1s", "--rules.fill-delay=2s", "--fold.interval=1s")
 	end := nowMs()
 	const hour = int64(time.Hour / time.Millisecond)
 	push := func(instance string, f func(i int64) float64) {
@@ -85,6 +85,28 @@ func TestBacklogIsRecorded(t *testing.T) {
 	if v, err := adapter.Metric(t.Context(), "ticktier_adapter_rules_fill_failures_total"); err != nil || v != 0 {
 		t.Errorf("%v evaluations failed: %v", v, err)
 	}
+	// What was replaced is folded, as what was not.
+	eventually(t, time.Minute, "folds after the results were replaced", func(ctx context.Context) error {
+		failed, err := adapter.Metric(ctx, "ticktier_adapter_fold_failures_total")
+		if err != nil || failed != 0 {
+			t.Fatalf("%v folds failed: %v", failed, err)
+		}
+		// Half an hour, whose windows are closed and were replaced.
+		const at = `all:x:sum[30m] @ %d`
+		t0 := (end - hour/4) / 300_000 * 300
+		raw, err := value(ctx, fmt.Sprintf("sum_over_time("+at+")", t0), nowMs())
+		if err != nil {
+			return err
+		}
+		r, err := adapter.Query(ctx, fmt.Sprintf("sum_over_time("+at+")", t0), nowMs(), "tier", "5m")
+		if err != nil {
+			return err
+		}
+		if v, err := r.Value(); err != nil || math.Abs(v-raw) > 1e-9*math.Abs(raw) || raw == 0 {
+			return fmt.Errorf("in buckets %v, raw %v: %v", v, raw, err)
+		}
+		return nil
+	})
 	// The series that mark what was replaced are not seen.
 	body, err := adapter.Get(t.Context(), "/api/v1/labels")
 	if err != nil || len(body) == 0 || containsLabel(body, "__filled__") {

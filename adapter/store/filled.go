@@ -136,13 +136,23 @@ func (q filledQuerier) Select(ctx context.Context, sorted bool, hints *storage.S
 		return q.Querier.Select(ctx, sorted, hints, ms...)
 	}
 	with := func(t labels.MatchType) []*labels.Matcher {
-		return append(slices.Clip(ms), labels.MustNewMatcher(t, FillLabel, ""))
+		own := labels.MustNewMatcher(t, FillLabel, "")
+		if isAll(ms) {
+			return []*labels.Matcher{own}
+		}
+		return append(slices.Clip(ms), own)
 	}
 	replaced, err := groupRuns(q.Querier.Select(ctx, true, hints, with(labels.MatchNotEqual)...))
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
 	return &filledSet{SeriesSet: q.Querier.Select(ctx, true, hints, with(labels.MatchEqual)...), rest: replaced}
+}
+
+// isAll tells that a selector is the one for every series, ""="", beside which the TSDB
+// takes no other matcher.
+func isAll(ms []*labels.Matcher) bool {
+	return len(ms) == 1 && ms[0].Name == "" && ms[0].Value == "" && ms[0].Type == labels.MatchEqual
 }
 
 func (q filledQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {

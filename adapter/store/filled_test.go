@@ -123,6 +123,10 @@ func TestFilled(t *testing.T) {
 		if diff := cmp.Diff(want, shown(t, q.Select(t.Context(), true, nil, all))); diff != "" {
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}
+		every := labels.MustNewMatcher(labels.MatchEqual, "", "") // the fold's own
+		if diff := cmp.Diff(want, shown(t, q.Select(t.Context(), true, nil, every))); diff != "" {
+			t.Errorf("samples of every series (-want +got):\n%s", diff)
+		}
 		one := labels.MustNewMatcher(labels.MatchEqual, "instance", "r0")
 		b := labels.MustNewMatcher(labels.MatchEqual, "__name__", "b")
 		if got := shown(t, q.Select(t.Context(), false, nil, b, one)); len(got) != 1 || !maps.Equal(got[name("b", 0).String()], want[name("b", 0).String()]) {
