@@ -50,7 +50,7 @@ func (e *exporter) streamMetrics() []collectors.SelfMetric {
 		typ              collectors.Type
 		read             func(*ring.Stats) uint64
 	}{
-		{"ring_bytes", "Memory that ticks take.", "bytes", gauge, func(s *ring.Stats) uint64 { return uint64(s.Bytes) }},
+		{"ring_bytes", "Memory that ticks take: more than they may only where that cannot hold the newest.", "bytes", gauge, func(s *ring.Stats) uint64 { return uint64(s.Bytes) }},
 		{"ring_max_bytes", "Memory that ticks may take.", "bytes", gauge, func(s *ring.Stats) uint64 { return uint64(s.Capacity) }},
 		{"ring_frames", "Frames held.", "", gauge, func(s *ring.Stats) uint64 { return uint64(s.Frames) }},
 		{"ring_ticks", "Ticks held.", "", gauge, func(s *ring.Stats) uint64 { return s.Ticks }},

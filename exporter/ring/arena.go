@@ -25,6 +25,7 @@ type span struct {
 type arena struct {
 	buf    []byte
 	head   int    // where the next frame goes
+	used   int    // the sum of all frames' bytes
 	frames []held // frames[first:], oldest first
 	first  int
 }
@@ -55,6 +56,7 @@ func (a *arena) push(off int, b []byte, f held) {
 	f.off, f.len = off, len(b)
 	copy(a.buf[off:], b)
 	a.head = off + len(b)
+	a.used += len(b)
 	if len(a.frames) == cap(a.frames) && a.first > 0 {
 		a.frames = a.frames[:copy(a.frames, a.all())]
 		a.first = 0
@@ -65,6 +67,7 @@ func (a *arena) push(off int, b []byte, f held) {
 // shrink replaces the newest frame's bytes by fewer, and gives back the room.
 func (a *arena) shrink(b []byte) {
 	f := &a.frames[len(a.frames)-1]
+	a.used -= f.len - len(b)
 	f.len, f.packed = len(b), true
 	copy(a.buf[f.off:], b)
 	a.head = f.off + len(b)
@@ -73,6 +76,7 @@ func (a *arena) shrink(b []byte) {
 // pop forgets the oldest frame. Its bytes stay readable until the next push.
 func (a *arena) pop() held {
 	f := a.frames[a.first]
+	a.used -= f.len
 	a.first++
 	if a.first == len(a.frames) {
 		a.frames, a.first = a.frames[:0], 0
@@ -82,12 +86,3 @@ func (a *arena) pop() held {
 
 // bytes is what a frame takes; it changes with the next push.
 func (a *arena) bytes(f *held) []byte { return a.buf[f.off : f.off+f.len : f.off+f.len] }
-
-// size is the sum of all frames' bytes.
-func (a *arena) size() int {
-	n := 0
-	for i := range a.all() {
-		n += a.all()[i].len
-	}
-	return n
-}

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -44,6 +45,9 @@ type Ring struct {
 	// are used again, and says whether it keeps it: then nothing of it is a loss.
 	// It is called from Append with the lock held: it may copy and return, no more.
 	Evicted func(Eviction) (kept bool)
+	// Flag is what the budget is called where people are told to raise it; empty is
+	// --ring.max-bytes.
+	Flag string
 	// Logger takes a line when the budget cannot hold a frame, and when it can
 	// again. Nil is silent.
 	Logger *slog.Logger
@@ -69,7 +73,10 @@ type Ring struct {
 	ahead       [][2]uint64 // delivered, too
 	refused     uint64
 	tooSmall    bool
-	tooSmallNow bool // for the log, once the lock is released
+	smallSaid   int64  // when the log last said so, monotonic ns
+	smallLast   int64  // when it was so last
+	smallLost   uint64 // ticks of which it did not say so yet
+	tooSmallNow uint64 // for the log, once the lock is released: ticks
 	recovered   bool
 	packed      uint64
 }
@@ -101,14 +108,14 @@ func (r *Ring) Append(seq uint64, mono int64, read uint64, values []int64, prese
 	r.mu.Lock()
 	r.append(&t)
 	small, recovered := r.tooSmallNow, r.recovered
-	r.tooSmallNow, r.recovered = false, false
+	r.tooSmallNow, r.recovered = 0, false
 	r.mu.Unlock()
 	if r.Logger == nil {
 		return
 	}
-	if small {
-		r.Logger.Warn("ring cannot hold one frame: only the newest ticks are kept, raise --ring.max-bytes",
-			"max_bytes", r.capacity, "slots", len(values))
+	if small > 0 {
+		r.Logger.Warn("ring cannot hold one frame: only the newest ticks are kept, raise "+cmp.Or(r.Flag, "--ring.max-bytes"),
+			"max_bytes", r.capacity, "slots", len(values), "ticks", small)
 	}
 	if recovered {
 		r.Logger.Info("ring can hold frames again", "max_bytes", r.capacity, "slots", len(values))
@@ -130,6 +137,9 @@ func (r *Ring) append(t *frame.Tick) {
 		// A key row that is large for the budget is followed by as many bytes of
 		// rows at least, while that fits.
 		r.seal = min(max(r.target, 2*len(r.open)), len(r.arena.buf)-frame.TrailerLen)
+		if half := r.capacity/2 - r.target/4; len(r.open) < half {
+			r.seal = min(r.seal, half) // the frame before is to stay beside it
+		}
 	} else {
 		r.open = r.enc.Append(r.open, t)
 	}
@@ -137,6 +147,14 @@ func (r *Ring) append(t *frame.Tick) {
 	r.cur.ticks++
 	r.total++
 	r.lastSeq = t.Seq
+	// Not for one small row between two large ones.
+	if r.tooSmall && t.Time-r.smallLast >= int64(smallEvery) && len(r.open)+frame.TrailerLen <= len(r.arena.buf) {
+		r.tooSmall, r.recovered = false, true
+	}
+	// What one row takes is not known before it is encoded.
+	for r.arena.used+len(r.open) > r.capacity && len(r.arena.all()) > 0 {
+		r.evictOldest()
+	}
 }
 
 // full reports whether the open frame is to be sealed before the tick.
@@ -154,16 +172,13 @@ func (r *Ring) close() {
 	b := r.enc.Seal(r.open)
 	r.open = b[:0]
 	if len(b) > len(r.arena.buf) {
-		r.tooSmallNow = !r.tooSmall
-		r.tooSmall = true
+		r.small(&f)
 		for len(r.arena.all()) > 0 {
 			r.evictOldest()
 		}
 		r.evict(&f, b)
 		return
 	}
-	r.recovered = r.tooSmall
-	r.tooSmall = false
 	off, ok := r.arena.place(len(b))
 	for !ok {
 		r.evictOldest()
@@ -174,6 +189,20 @@ func (r *Ring) close() {
 	case r.sealed <- struct{}{}:
 	default:
 	}
+}
+
+// smallEvery is the time between two lines about a budget that is too small, and for
+// how long it must do until it is said to.
+const smallEvery = time.Minute
+
+// small notes a frame that the budget cannot hold.
+func (r *Ring) small(f *held) {
+	r.smallLost += f.ticks
+	r.smallLast = f.lastTime
+	if !r.tooSmall || f.lastTime-r.smallSaid >= int64(smallEvery) {
+		r.tooSmallNow, r.smallSaid, r.smallLost = r.smallLost, f.lastTime, 0
+	}
+	r.tooSmall = true
 }
 
 func (r *Ring) evictOldest() {

@@ -193,11 +193,19 @@ func TestTooSmall(t *testing.T) {
 func TestLargeKeyRow(t *testing.T) {
 	r := open(t, MinBytes)
 	src := newSource(rand.New(rand.NewPCG(1, 1)), 4000, 20)
-	for range 1000 {
+	most := uint64(0)
+	for i := range 2000 {
 		src.feed(r, 1)
+		s := r.Stats()
+		if s.Bytes > s.Capacity {
+			t.Fatalf("%d bytes are held of %d", s.Bytes, s.Capacity)
+		}
+		if most = max(most, s.Ticks); i > 400 && s.Ticks < 100 {
+			t.Fatalf("after %d ticks %d are held", i, s.Ticks)
+		}
 	}
-	if s := r.Stats(); s.TooSmall || s.Ticks < 400 {
-		t.Errorf("stats %+v, want at least 400 ticks held", s)
+	if s := r.Stats(); s.TooSmall || most < 300 {
+		t.Errorf("stats %+v, at most %d ticks were held, want 300", s, most)
 	}
 }
 
@@ -342,4 +350,29 @@ func TestRun(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTooSmallIsSaidSeldom: a budget that cannot hold a frame is said at once, then once
+// a minute with how many ticks that cost, under its own flag's name.
+func TestTooSmallIsSaidSeldom(t *testing.T) {
+	r := open(t, MinBytes)
+	var log bytes.Buffer
+	r.Logger, r.Flag = slog.New(slog.NewTextHandler(&log, nil)), "--scrape.ring-max-bytes"
+	values, present := make([]int64, 10000), make([]uint64, 157)
+	for i := range present {
+		present[i] = ^uint64(0)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for seq := range uint64(600) {
+		for i := range values {
+			values[i] = int64(rnd.Uint64())
+		}
+		r.Append(seq, int64(seq)*1e9, 1, values, present)
+	}
+	if n := strings.Count(log.String(), "raise --scrape.ring-max-bytes"); n != 10 || strings.Contains(log.String(), "again") {
+		t.Errorf("%d lines in ten minutes:\n%s", n, log.String())
+	}
+	if n := strings.Count(log.String(), "ticks=60"); n != 9 {
+		t.Errorf("%d lines with the sum of a minute:\n%s", n, log.String())
+	}
 }

@@ -33,7 +33,7 @@ func (r *Ring) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Stats{
-		Bytes:              r.arena.size() + len(r.open),
+		Bytes:              r.arena.used + len(r.open),
 		Capacity:           r.capacity,
 		Frames:             len(r.arena.all()),
 		Ticks:              r.total - r.evicted.ticks,
