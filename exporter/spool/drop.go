@@ -41,8 +41,12 @@ func (s *Spool) logLosses(now time.Time) {
 		s.losses = losses{logged: now}
 	}
 	s.mu.Unlock()
+	text := "spool dropped ticks that not every receiver has"
+	if now.IsZero() {
+		text = "ticks that not every receiver has are lost with this stop, the spool did not take them"
+	}
 	if due {
-		s.cfg.Logger.Warn("spool dropped ticks that not every receiver has", "ticks", l.ticks,
+		s.cfg.Logger.Warn(text, "ticks", l.ticks,
 			"from", time.UnixMilli(l.from).UTC(), "to", time.UnixMilli(l.to).UTC())
 	}
 }

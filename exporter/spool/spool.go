@@ -103,6 +103,7 @@ type Spool struct {
 	moved     []bool     // since it was stored, by receiver
 	setAside  int64      // bytes in quarantine
 	losses    losses
+	unsynced  *segment // at the end: it may not be on the disk
 
 	stats stats
 }
@@ -135,6 +136,8 @@ func Open(c Config) (*Spool, error) {
 		s.w.broken = err.Error()
 		s.stats.failing.Store(true)
 		s.positions, s.moved = make([]position, len(c.Receivers)), make([]bool, len(c.Receivers))
+	} else if err := s.probe(); err != nil {
+		s.outcome(time.Time{}, err)
 	}
 	return s, nil
 }

@@ -24,6 +24,7 @@ type writer struct {
 	dirty  bool   // written and not synced
 
 	synced, stored, retry time.Time
+	probed                time.Time
 	broken                string // what the disk answered last; empty while it works
 
 	buf, z, through []byte
@@ -59,7 +60,11 @@ func (s *Spool) Close() error {
 		s.dropPending()
 	}
 	s.mu.Unlock()
+	s.dropRing()
 	s.logLosses(time.Time{})
+	if s.w.dirty {
+		s.unsynced = s.w.seg
+	}
 	var err error
 	if s.w.f != nil {
 		err = s.w.f.Close()
@@ -78,7 +83,10 @@ func (s *Spool) cycle(now time.Time) {
 		return
 	}
 	if !now.Before(s.w.retry) {
-		err := s.write()
+		err := s.tryOut(now)
+		if err == nil {
+			err = s.write()
+		}
 		if err == nil && s.w.dirty && now.Sub(s.w.synced) >= syncEvery {
 			s.w.synced = now
 			if err = s.w.f.Sync(); err == nil {
