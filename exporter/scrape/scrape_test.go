@@ -139,6 +139,42 @@ func TestOwnTimes(t *testing.T) {
 	})
 }
 
+// TestOldTimes: samples whose own times are longer ago than receivers take are left out
+// and counted, and said once.
+func TestOldTimes(t *testing.T) {
+	for _, c := range []struct {
+		options string
+		want    string
+		dropped uint64
+	}{
+		{"", "", 12},
+		{"&max_age=72h", "2 stale", 6},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, l := newRows(t), &logs{}
+			old := 1_750_000_000_000 - 25*time.Hour.Milliseconds()
+			net := &fakeNet{answer: map[string]func(int, *http.Request) answer{
+				"h": asked(textType, fmt.Sprintf("a 1 0\nb 2 %d\nc 3\n", old))}}
+			s := scrapeFor(t, config(t, r, net, l, "http://h#interval=10s"+c.options), 60*time.Second)
+			if n := s.stats.dropped.tooOld.Load(); n != c.dropped {
+				t.Errorf("%d are counted, want %d", n, c.dropped)
+			}
+			if got := values(r.of("a{" + from + "}")); got != "" {
+				t.Errorf("of 1970: %s", got)
+			}
+			if got := values(r.of("b{" + from + "}")); strings.TrimSuffix(got, " stale") != strings.TrimSuffix(c.want, " stale") {
+				t.Errorf("of yesterday: %s, want %s", got, c.want)
+			}
+			if got := values(r.of("c{" + from + "}")); !strings.HasPrefix(got, "3 3") {
+				t.Errorf("of now: %s", got)
+			}
+			if l.count("too old") != 1 {
+				t.Errorf("log:\n%s", l.b.String())
+			}
+		})
+	}
+}
+
 // zipped is a text as gzip has it.
 func zipped(t *testing.T, s string) string {
 	t.Helper()

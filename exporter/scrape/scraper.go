@@ -65,6 +65,7 @@ type target struct {
 	reading *reading
 	report  []int // slots of up and the scrape_ series
 	down    time.Time
+	old     bool // said that its samples are too old
 }
 
 // New makes a scraper. Rows begin with those of its first scrapes.
@@ -247,7 +248,8 @@ func (s *Scraper) store(t *target, mono, took int64, err error) {
 		r.points = r.points[:0]
 		r.round++ // what was seen of it is not to count
 	} else {
-		s.keep(r, mono)
+		n, oldest := s.keep(r, t.MaxAge, mono)
+		t.sayOld(s.cfg.Logger, n, oldest)
 	}
 	s.end(r, mono)
 	values := [...]float64{up, float64(took) / 1e9, float64(r.samples), float64(r.samples), float64(r.added)}
@@ -267,9 +269,11 @@ func (s *Scraper) store(t *target, mono, took int64, err error) {
 // ahead is how far a sample's own time may be ahead of the clock.
 const ahead = 10 * time.Minute
 
-// keep puts the points into the row.
-func (s *Scraper) keep(r *reading, mono int64) {
+// keep puts the points into the row, and returns how many it left out because their
+// own time is longer ago than maxAge, and the oldest time of these in Unix ms.
+func (s *Scraper) keep(r *reading, maxAge time.Duration, mono int64) (tooOld int, oldest int64) {
 	row := &s.table.row
+	first := s.cfg.Wall(s.cfg.Now()) - maxAge.Milliseconds()
 	newest := s.cfg.Wall(s.cfg.Now()) + ahead.Milliseconds()
 	for i := range r.points {
 		p := &r.points[i]
@@ -287,6 +291,11 @@ func (s *Scraper) keep(r *reading, mono int64) {
 			case ms > newest:
 				s.stats.dropped.ahead.Add(1)
 				continue
+			case ms < first:
+				if tooOld++; tooOld == 1 || ms < oldest {
+					oldest = ms
+				}
+				continue
 			case ms <= p.s.last:
 				if ms < p.s.last {
 					s.stats.dropped.old.Add(1)
@@ -298,6 +307,17 @@ func (s *Scraper) keep(r *reading, mono int64) {
 		}
 		row.Set(at, int64(math.Float64bits(p.value)))
 	}
+	s.stats.dropped.tooOld.Add(uint64(tooOld))
+	return tooOld, oldest
+}
+
+// sayOld writes a line to the log where samples of the target begin to be too old.
+func (t *target) sayOld(log *slog.Logger, n int, oldest int64) {
+	if n > 0 && !t.old {
+		log.Warn("target has samples with times that are too old, they are left out and counted", "target", t.name, "samples", n,
+			"oldest", time.UnixMilli(oldest).UTC(), "max_age", t.MaxAge)
+	}
+	t.old = t.old || n > 0
 }
 
 // end ends the series that the last scrape had and this one has not.

@@ -15,7 +15,7 @@ type stats struct {
 }
 
 // dropped are samples that were left out, by reason.
-type dropped struct{ duplicate, old, ahead atomic.Uint64 }
+type dropped struct{ duplicate, old, ahead, tooOld atomic.Uint64 }
 
 // SelfMetrics are the figures of the scraper, for the exporter's own series.
 func (s *Scraper) SelfMetrics() []collectors.SelfMetric {
@@ -44,6 +44,7 @@ func (s *Scraper) SelfMetrics() []collectors.SelfMetric {
 		counter(samples, help, &s.stats.dropped.duplicate, reason("duplicate")),
 		counter(samples, help, &s.stats.dropped.old, reason("out_of_order")),
 		counter(samples, help, &s.stats.dropped.ahead, reason("future")),
+		counter(samples, help, &s.stats.dropped.tooOld, reason("too_old")),
 	}
 }
 

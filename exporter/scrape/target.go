@@ -24,7 +24,9 @@ type Target struct {
 	Labels []collectors.Label
 	// IgnoreTimes gives samples the time of the scrape where they have their own.
 	IgnoreTimes bool
-	Format      Format
+	// MaxAge is how long ago a sample's own time may be.
+	MaxAge time.Duration
+	Format Format
 
 	// Files with credentials, read for each scrape.
 	TokenFile, Username, PasswordFile string
@@ -54,14 +56,16 @@ const (
 	defaultInterval = 15 * time.Second
 	defaultTimeout  = 10 * time.Second
 	minInterval     = 100 * time.Millisecond
+	// defaultMaxAge is what receivers take at most out of the box, and more.
+	defaultMaxAge = 24 * time.Hour
 )
 
 // ParseTarget reads a URL and, behind a #, options as a URL's query has them:
-// interval, timeout, label (NAME=VALUE, any number of times), honor_timestamps, format,
+// interval, timeout, label (NAME=VALUE, any number of times), honor_timestamps, max_age, format,
 // token_file, username, password_file, ca_file, insecure. A % in a value is written
 // %25, a & %26, a + %2B. Errors do not hold what may be secret.
 func ParseTarget(s string) (Target, error) {
-	t := Target{Interval: defaultInterval}
+	t := Target{Interval: defaultInterval, MaxAge: defaultMaxAge}
 	plain, options, _ := strings.Cut(strings.TrimSpace(s), "#")
 	var err error
 	if t.URL, err = parseURL(plain); err != nil {
@@ -99,6 +103,10 @@ func (t *Target) option(name, value string) (err error) {
 		var honour bool
 		honour, err = strconv.ParseBool(value)
 		t.IgnoreTimes = !honour
+	case "max_age":
+		if t.MaxAge, err = time.ParseDuration(value); err == nil && t.MaxAge <= 0 {
+			err = errors.New("is not more than 0")
+		}
 	case "format":
 		var ok bool
 		if t.Format, ok = formats[value]; !ok {
