@@ -166,8 +166,8 @@ func authorizer(cfg *config.Config) func(http.Header) error {
 // reportUnsent logs what each sender leaves in the ring.
 func (e *exporter) reportUnsent() {
 	st := e.ring.Stats()
-	if st.Ticks == 0 {
-		return
+	if st.Ticks == 0 || e.spool != nil {
+		return // a spool takes it, and tells
 	}
 	for _, s := range e.senders {
 		if s.Cursor() > st.LastSeq {

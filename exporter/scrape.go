@@ -64,7 +64,7 @@ func newScraped(e *exporter, r *runFlags) (*scraped, error) {
 	if s.ring, err = ring.New(int(cfg.RingMaxBytes)); err != nil {
 		return nil, fmt.Errorf("--scrape.ring-max-bytes: %w", err)
 	}
-	s.ring.Logger = s.log
+	s.ring.Logger, s.ring.Flag = s.log, "--scrape.ring-max-bytes"
 	schema := &collectors.Schema{}
 	openSpool(s, schema, nil)
 	if s.senders, err = newSenders(s, schema, nil); err != nil {
@@ -127,14 +127,20 @@ func (s *scraped) addScraper(g *run.Group) {
 	})
 }
 
-// addRest adds what rows go through.
-func (s *scraped) addRest(g *run.Group) {
+// addSenders adds what rows go through.
+func (s *scraped) addSenders(g *run.Group) {
 	if s == nil {
 		return
 	}
 	s.stream.addRing(g)
 	s.stream.addSenders(g)
-	s.stream.addSpool(g)
+}
+
+// addSpool adds the spool of rows.
+func (s *scraped) addSpool(g *run.Group) {
+	if s != nil {
+		s.stream.addSpool(g)
+	}
 }
 
 // targetNames are the targets without what may be secret.

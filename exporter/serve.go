@@ -73,9 +73,11 @@ func serve(ctx context.Context, r *runFlags, log *slog.Logger) error {
 	e.addLoop(&g)
 	e.scraped.addScraper(&g)
 	e.addRing(&g)
+	// All senders are told to stop before a spool waits for any: they share the time.
 	e.addSenders(&g)
+	e.scraped.addSenders(&g)
 	e.addSpool(&g)
-	e.scraped.addRest(&g)
+	e.scraped.addSpool(&g)
 	if ln != nil {
 		e.addServer(&g, ln)
 	}
@@ -237,7 +239,7 @@ func (e *exporter) addServer(g *run.Group, ln net.Listener) {
 	}, func(error) {
 		<-e.sent
 		cancel() // ends streams
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
 		if srv.Shutdown(ctx) != nil {
 			_ = srv.Close()

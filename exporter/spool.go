@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -128,6 +127,7 @@ func (e *exporter) addSpool(g *run.Group) {
 		if err := e.spool.Close(); err != nil {
 			e.log.Error("spool was not closed as it should be", "err", err)
 		}
+		e.reportSpooled()
 		return nil
 	}, func(error) {
 		<-e.sent
@@ -165,13 +165,25 @@ func runSpool(args []string, out, errout io.Writer) int {
 	return exitFailed
 }
 
-// logUnsent says what becomes of what a sender leaves.
+// reportSpooled logs what the next start finds for each receiver. What is lost the spool
+// has said itself.
+func (e *exporter) reportSpooled() {
+	for i, s := range e.senders {
+		if ticks, from, to := e.spool.Left(i); ticks > 0 {
+			e.log.Info("ticks are left for the next start, in the spool", "url", s.Name(), "ticks", ticks,
+				"from", time.UnixMilli(from).UTC(), "to", time.UnixMilli(to).UTC())
+		}
+	}
+}
+
+// logUnsent says what is lost of what a sender leaves where there is no spool.
 func (e *exporter) logUnsent(s *send.Sender, st *ring.Stats) {
 	from := max(s.Cursor(), st.FirstSeq)
-	attrs := []any{"url", s.Name(), "slots", st.LastSeq - from + 1, "to", time.UnixMilli(e.clock.Wall(st.LastTime)).UTC()}
-	if e.spool != nil {
-		e.log.Log(context.Background(), slog.LevelInfo, "ticks are left for the next start, in the spool", attrs...)
-		return
+	slots, first := st.LastSeq-from+1, st.FirstTime
+	if all := st.LastSeq - st.FirstSeq; all > 0 {
+		first += int64(float64(from-st.FirstSeq) / float64(all) * float64(st.LastTime-st.FirstTime))
 	}
-	e.log.Warn("ticks are left undelivered", attrs...)
+	s.GiveUp(min(slots, st.Ticks))
+	e.log.Warn("ticks are lost with this stop: they are not delivered, and there is no spool", "url", s.Name(), "slots", slots,
+		"from", time.UnixMilli(e.clock.Wall(first)).UTC(), "to", time.UnixMilli(e.clock.Wall(st.LastTime)).UTC())
 }

@@ -3,6 +3,7 @@ package burst
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,23 @@ type Writer struct {
 	series  []byte
 	labels  []collectors.Label
 	last    int64
+	told    map[string]bool // ranges that the receiver was told of
+	ending  bool            // staleness markers are written in place of values
+}
+
+// staleNaN is the value of a staleness marker, of a histogram's sum too.
+var staleNaN = math.Float64frombits(0x7ff0000000000002)
+
+// End appends a request that ends every series of the last one with a staleness marker.
+func (w *Writer) End(dst []byte, v2 bool) (body []byte, samples, histograms int) {
+	if w.refs == nil {
+		return dst, 0, 0
+	}
+	w.ending = true
+	defer func() { w.ending = false }()
+	now := max(w.Now(), w.last+1)
+	w.last = now
+	return w.encode(dst, v2, now)
 }
 
 // Encode appends a request that is not compressed, 2.0 or 1.0, and says how many
@@ -45,9 +63,14 @@ func (w *Writer) Encode(dst []byte, v2 bool) (body []byte, samples, histograms i
 	}
 	w.last = now
 	if w.refs == nil {
-		w.refs, w.untaken = map[string]uint64{}, map[string]extent{}
+		w.refs, w.untaken, w.told = map[string]uint64{}, map[string]extent{}, map[string]bool{}
 	}
 	w.Recorder.Snapshot(&w.snap, w.Name)
+	return w.encode(dst, v2, now)
+}
+
+// encode appends the request for the snapshot.
+func (w *Writer) encode(dst []byte, v2 bool, now int64) (body []byte, samples, histograms int) {
 	clear(w.refs)
 	w.refs[""] = 0
 	w.symbols, w.series = appendText(w.symbols[:0], 4, ""), w.series[:0]
@@ -101,6 +124,13 @@ func (w *Writer) native(f *Family, s *Series, now int64) {
 	at := w.begin(5, f.Name, s, "", true)
 	b := appendTag(w.series, 3, 2)
 	inner := len(b)
+	if w.ending {
+		b = binary.AppendVarint(appendTag(appendDouble(b, 3, staleNaN), 4, 0), Schema)
+		w.series = closeMessage(appendUint(b, 15, uint64(now)), inner)
+		w.metadata(metaHistogram, f.Help, f.Unit)
+		w.series = closeMessage(w.series, at)
+		return
+	}
 	b = appendUint(b, 1, s.Count)
 	b = appendDouble(b, 3, s.Sum)
 	b = binary.AppendVarint(appendTag(b, 4, 0), Schema)
@@ -144,6 +174,9 @@ func (w *Writer) sample(name string, s *Series, le string, v float64, now int64)
 
 // value appends a Sample, which is alike in both protocols.
 func (w *Writer) value(v float64, now int64) {
+	if w.ending {
+		v = staleNaN
+	}
 	b := appendTag(w.series, 2, 2)
 	inner := len(b)
 	b = appendUint(appendDouble(b, 1, v), 2, uint64(now))
@@ -157,11 +190,15 @@ func (w *Writer) extremes(f *Family, s *Series, v2 bool, now int64) (samples int
 		key += "\xff" + l.Value
 	}
 	e := w.untaken[key]
-	e.add(extent{s.Min, s.Max, s.Ranged})
+	if w.ending {
+		e.any = w.told[key]
+	} else {
+		e.add(extent{s.Min, s.Max, s.Ranged})
+	}
 	if !e.any {
 		return 0
 	}
-	w.untaken[key] = e
+	w.untaken[key], w.told[key] = e, true
 	for _, x := range []struct {
 		suffix, help string
 		v            float64

@@ -158,3 +158,46 @@ func TestWrite1(t *testing.T) {
 		t.Error("what is not selected is sent")
 	}
 }
+
+// TestWriteEnd: the end of a run ends every series that was sent.
+func TestWriteEnd(t *testing.T) {
+	const stale = 0x7ff0000000000002
+	_, w, _, _ := writing()
+	if body, _, _ := w.End(nil, true); len(body) > 0 {
+		t.Error("there is something to end before anything was sent")
+	}
+	body, _, _ := w.Encode(nil, true)
+	sent := decode2(t, body)
+	w.Done(true)
+	body, samples, histograms := w.End(nil, true)
+	if samples != 2 || histograms != 1 {
+		t.Errorf("%d samples, %d histograms", samples, histograms)
+	}
+	ended := decode2(t, body)
+	for name, was := range sent {
+		ts := ended[name]
+		for i, h := range ts.Histograms {
+			if math.Float64bits(h.Sum) != stale || h.Timestamp <= was.Histograms[i].Timestamp {
+				t.Errorf("%s: %+v", name, h)
+			}
+		}
+		for i, x := range ts.Samples {
+			if math.Float64bits(x.Value) != stale || x.Timestamp <= was.Samples[i].Timestamp {
+				t.Errorf("%s: %+v", name, x)
+			}
+		}
+		if len(ts.Histograms) != len(was.Histograms) || len(ts.Samples) != len(was.Samples) {
+			t.Errorf("%s: %+v, was %+v", name, ts, was)
+		}
+	}
+	body, _, _ = w.End(nil, false)
+	var req prompb.WriteRequest
+	if err := req.Unmarshal(body); err != nil || len(req.Timeseries) == 0 {
+		t.Fatal(len(req.Timeseries), err)
+	}
+	for _, ts := range req.Timeseries {
+		if math.Float64bits(ts.Samples[0].Value) != stale {
+			t.Errorf("1.0: %v", ts)
+		}
+	}
+}

@@ -183,6 +183,7 @@ func (s *Sender) refuse(rep reply, r *request) {
 
 // commit moves the cursor behind the batch.
 func (s *Sender) commit() {
+	s.state.sayLost(s.log, false)
 	last := s.batch.ticks[len(s.batch.ticks)-1]
 	s.pen.add(s.bisect.finish(len(s.table.series)), s, time.Now())
 	s.batch.done()

@@ -16,6 +16,8 @@ type Extra interface {
 	// how many samples and native histograms are in it. Nothing appended is nothing to
 	// send.
 	Encode(dst []byte, v2 bool) (body []byte, samples, histograms int)
+	// End is as Encode, with what ends every series that was sent: a clean stop.
+	End(dst []byte, v2 bool) (body []byte, samples, histograms int)
 	// Done tells whether the receiver took the last one.
 	Done(took bool)
 }
@@ -36,7 +38,20 @@ func (s *Sender) pushExtra(ctx context.Context) {
 	if x == nil || s.stats.samples.Load() == 0 || s.held() || time.Now().Before(s.extra.after) {
 		return
 	}
-	raw, samples, histograms := x.Encode(s.extra.raw[:0], s.proto.use == V2)
+	s.postExtra(ctx, x.Encode)
+}
+
+// endExtra ends the series of what was sent beside ticks.
+func (s *Sender) endExtra(ctx context.Context) {
+	if s.cfg.Extra != nil && s.stats.extraSamples.Load()+s.stats.extraHistograms.Load() > 0 && ctx.Err() == nil {
+		s.postExtra(ctx, s.cfg.Extra.End)
+	}
+}
+
+// postExtra sends what encode gives.
+func (s *Sender) postExtra(ctx context.Context, encode func(dst []byte, v2 bool) ([]byte, int, int)) {
+	x := s.cfg.Extra
+	raw, samples, histograms := encode(s.extra.raw[:0], s.proto.use == V2)
 	if s.extra.raw = raw; len(raw) == 0 {
 		return
 	}

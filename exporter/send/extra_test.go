@@ -12,6 +12,7 @@ type fakeExtra struct {
 	asked []bool // whether for 2.0
 	took  []bool
 	empty bool
+	ends  int
 }
 
 func (x *fakeExtra) Encode(dst []byte, v2 bool) ([]byte, int, int) {
@@ -23,6 +24,14 @@ func (x *fakeExtra) Encode(dst []byte, v2 bool) ([]byte, int, int) {
 		return append(dst, 4<<3|2, 0), 3, 2 // one symbol, the empty one
 	}
 	return append(dst, 3<<3|2, 0), 5, 0 // metadata of nothing
+}
+
+func (x *fakeExtra) End(dst []byte, v2 bool) ([]byte, int, int) {
+	x.ends++
+	if v2 {
+		return append(dst, 4<<3|2, 0), 3, 2
+	}
+	return append(dst, 3<<3|2, 0), 5, 0
 }
 
 func (x *fakeExtra) Done(took bool) { x.took = append(x.took, took) }
@@ -68,7 +77,7 @@ func TestExtra(t *testing.T) {
 				r := newRun(1, 30, 20)
 				rc, l, x := &receiver{script: c.script}, &logs{}, &fakeExtra{empty: c.empty}
 				cfg := r.config(rc, r.ring(), l)
-				cfg.Extra = x
+				cfg.Extra, cfg.StaleOnStop = x, true
 				s := runFor(t, cfg, 38*time.Second)
 				rc.check(t)
 				if n := len(x.asked); n < c.asked || n > c.most {
@@ -78,6 +87,9 @@ func TestExtra(t *testing.T) {
 					if v2 != c.v2 || !c.empty && x.took[i] != c.took(i) {
 						t.Errorf("request %d: 2.0 is %v, taken is %v", i, v2, x.took)
 					}
+				}
+				if want := len(x.took) > 1 && x.took[0]; want != (x.ends == 1) || x.ends > 1 {
+					t.Errorf("it is ended %d times", x.ends)
 				}
 				sent := 0
 				for i, req := range rc.requests {

@@ -104,8 +104,8 @@ func (s *Sender) countLost(l *lane) {
 		wall = l.earlier.Wall
 	}
 	s.stats.lostTicks.Add(int64(n))
-	s.log.Warn("ticks lost before they could be sent, there was no room to keep them",
-		"ticks", n, "from", time.UnixMilli(wall(from)).UTC(), "to", time.UnixMilli(wall(to)).UTC())
+	s.state.lost(n, wall(from), wall(to))
+	s.state.sayLost(s.log, false)
 }
 
 func (s *Sender) wallTime(mono int64) time.Time { return time.UnixMilli(s.cfg.Wall(mono)).UTC() }

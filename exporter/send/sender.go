@@ -84,6 +84,9 @@ func (s *Sender) Name() string { return s.name }
 // Cursor is the number of the first tick that is not delivered.
 func (s *Sender) Cursor() uint64 { return s.cursor.Load() }
 
+// GiveUp counts ticks that are lost with the stop.
+func (s *Sender) GiveUp(ticks uint64) { s.stats.lostTicks.Add(int64(ticks)) }
+
 // Run pushes every interval until ctx ends. Then it delivers what is left, and
 // sends staleness markers, for at most the shutdown timeout. The ring must get no
 // more ticks by then.

@@ -18,7 +18,11 @@ type state struct {
 	refusedAt    time.Time // the last time
 	refusedSaid  time.Time // when the log last said so
 	refusedCount int64     // samples since refusing began
-	short        bool      // wrote less than it accepted
+	gone         uint64    // ticks lost of which the log did not say so yet
+	goneFrom     int64     // their times, Unix ms
+	goneTo       int64
+	goneSaid     time.Time
+	short        bool // wrote less than it accepted
 	brokenLogged bool
 	unset        bool // the clock is not set
 	limited      bool // said that a limit does not lift
@@ -167,4 +171,27 @@ func (st *state) clockSet(log *slog.Logger) {
 		st.unset, st.lastErr = false, ""
 		log.Info("clock is set, what was sampled before has its right time")
 	}
+}
+
+// lost is told of ticks for which there was no room, and their times in Unix ms.
+func (st *state) lost(n uint64, from, to int64) {
+	if st.gone == 0 {
+		st.goneFrom, st.goneTo = from, to
+	}
+	st.gone += n
+	st.goneFrom, st.goneTo = min(st.goneFrom, from), max(st.goneTo, to)
+}
+
+// lostEvery is the time between two lines about ticks that are lost.
+const lostEvery = time.Minute
+
+// sayLost writes what was lost to the log, the first at once and then the sum once a
+// minute, or at the end.
+func (st *state) sayLost(log *slog.Logger, end bool) {
+	if st.gone == 0 || !end && !st.goneSaid.IsZero() && time.Since(st.goneSaid) < lostEvery {
+		return
+	}
+	log.Warn("ticks lost before they could be sent, there was no room to keep them",
+		"ticks", st.gone, "from", time.UnixMilli(st.goneFrom).UTC(), "to", time.UnixMilli(st.goneTo).UTC())
+	st.gone, st.goneSaid = 0, time.Now()
 }

@@ -68,7 +68,9 @@ func (s *Sender) stopping() bool {
 func (s *Sender) finish(ctx context.Context, err error) error {
 	if err == nil && s.cfg.StaleOnStop && s.lastMs != math.MinInt64 {
 		err = s.endSeries(ctx)
+		s.endExtra(ctx)
 	}
+	s.state.sayLost(s.log, true)
 	attrs := []any{"next_seq", s.Cursor(), "samples", s.stats.samples.Load(), "rejected", s.stats.rejected.Load()}
 	if err != nil {
 		s.log.Warn("remote write stopped before everything was delivered", append(attrs, "reason", s.state.why())...)
