@@ -33,7 +33,7 @@ type cli struct {
 	Backfill backfillCmd      `cmd:"" help:"Fill in old samples from OpenMetrics or remote-write files or a Prometheus data directory."`
 	Snapshot snapshotCmd      `cmd:"" help:"Have a running adapter make a copy of its data directory, as hard links below it, and print where."`
 	Tokens   tokensCmd        `cmd:"" help:"Make, list and revoke tokens of devices, readers and administrators."`
-	Version  kong.VersionFlag `help:"Show the version and stop."`
+	Version  kong.VersionFlag `env:"-" help:"Show the version and stop."`
 }
 
 type runCmd struct{ config.Config }
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 	code := -1
 	p, err := kong.New(&c,
 		kong.Name("ticktier-adapter"),
-		kong.Description("Receives Prometheus remote write, keeps raw samples, 5-minute and hourly buckets, and answers PromQL over all of them. Every flag can also be set in the environment, as TICKTIER_ADAPTER_ and its name in capitals with _ for - and . (TICKTIER_ADAPTER_DATA_DIR)."),
+		kong.Description("Receives Prometheus remote write, keeps raw samples, 5-minute and hourly buckets, and answers PromQL over all of them. Every flag but --help, --version and --check-config can also be set in the environment, as TICKTIER_ADAPTER_ and its name in capitals with _ for - and . (TICKTIER_ADAPTER_DATA_DIR)."),
 		kong.DefaultEnvars("TICKTIER_ADAPTER"),
 		kong.Vars{"version": "ticktier-adapter " + versionString()},
 		kong.Writers(out, errout),
@@ -92,6 +92,9 @@ func run(ctx context.Context, args []string, out, errout io.Writer) int {
 			return exitUsage
 		}
 		fmt.Fprintln(out, "the configuration is good")
+		for _, p := range ruler.Unmatched(cfg.RuleFiles) {
+			fmt.Fprintf(out, "but no rule file matches --rules=%s yet\n", p)
+		}
 		return 0
 	}
 	logger := newLogger(errout, cfg)

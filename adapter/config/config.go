@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -20,12 +21,12 @@ type Config struct {
 	Retention1h  Duration `name:"retention.1h" env:"TICKTIER_ADAPTER_RETENTION_1H" help:"How long hourly buckets are kept; 0 for ever (default ${default})." default:"90d" placeholder:"TIME"`
 
 	RetentionSize  Bytes    `name:"retention.size" help:"Most that all tiers together take on disk, such as 20GB; the oldest raw samples make room first, then 5-minute buckets, then hourly ones; 0 for as much as they need (default ${default})." default:"0" placeholder:"BYTES"`
-	RetentionMatch []string `name:"retention.match" sep:"none" help:"Keep the hourly buckets of the series that a selector selects for a time of their own: '{job=\"lab\"}=7d@1h'; 0 for ever; may be repeated, the first that matches a series counts." placeholder:"SELECTOR=TIME@1h"`
+	RetentionMatch []string `name:"retention.match" sep:"none" help:"Keep the hourly buckets of the series that a selector selects for a time of their own, which is at least --retention.5m: '{job=\"lab\"}=30d@1h'; 0 for ever. May be repeated, or name several with ; or a new line between them, as the environment needs; the first that matches a series counts." placeholder:"SELECTOR=TIME@1h"`
 
 	OutOfOrderWindow Duration `name:"out-of-order-window" help:"How much older than the newest sample a sample may be (default ${default})." default:"24h" placeholder:"TIME"`
 
 	FoldInterval Duration `name:"fold.interval" help:"Time between two folds of closed windows (default ${default})." default:"1m" placeholder:"TIME"`
-	FoldLag      Duration `name:"fold.lag" help:"How long a window stays open after its end for samples on their way; later ones are folded too, at more cost (default ${default})." default:"30s" placeholder:"TIME"`
+	FoldLag      Duration `name:"fold.lag" help:"How long a window stays open after its end for samples on their way; later ones are folded too, at more cost; at most a day (default ${default})." default:"30s" placeholder:"TIME"`
 
 	QueryLookback    Duration `name:"query.lookback-delta" help:"How old the newest sample of a series may be for it to count as there (default ${default})." default:"5m" placeholder:"TIME"`
 	QueryTimeout     Duration `name:"query.timeout" help:"Longest a query may take (default ${default})." default:"2m" placeholder:"TIME"`
@@ -54,7 +55,7 @@ type Config struct {
 	LogLevel  string `name:"log.level" help:"Least severe messages to log: debug, info, warn, error (default ${default})." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 	LogFormat string `name:"log.format" help:"Form of log messages: logfmt or json (default ${default})." enum:"logfmt,json" default:"logfmt" placeholder:"FORM"`
 
-	CheckConfig bool `name:"check-config" help:"Check the configuration and stop."`
+	CheckConfig bool `name:"check-config" env:"-" help:"Check the configuration and stop."`
 }
 
 // Raw block ranges are two hours; a block goes as a whole.
@@ -85,6 +86,12 @@ func (c *Config) Validate() error {
 		if time.Duration(d.d) < d.min {
 			bad("%s: %s is less than %s", d.flag, d.d, d.min)
 		}
+	}
+	if most := 24 * time.Hour; time.Duration(c.FoldLag) > most {
+		bad("--fold.lag: %s is more than %s: buckets would be that far behind", c.FoldLag, Duration(most))
+	}
+	if err := listenable(c.Listen); err != nil {
+		bad("--listen: %w", err)
 	}
 	if c.QueryMaxSamples < 1 {
 		bad("--query.max-samples: %d is less than 1", c.QueryMaxSamples)
@@ -137,6 +144,18 @@ func (c *Config) checkRetention(bad func(string, ...any)) {
 	if coarse != 0 && (fine == 0 || fine > coarse) {
 		bad("--retention.1h: %s is less than --retention.5m (%s)", c.Retention1h, c.Retention5m)
 	}
+}
+
+// listenable tells whether one could listen on an address, whoever has it now.
+func listenable(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
+		return fmt.Errorf("%q is not an address with a port such as :9748 or 127.0.0.1:9748", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q has no port from 0 to 65535", addr)
+	}
+	return nil
 }
 
 // writable makes the directory and a file in it.

@@ -20,4 +20,12 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (d Duration) String() string { return model.Duration(d).String() }
+// String is the time in the largest units that divide it, without weeks: people write
+// 14d, and know it again.
+func (d Duration) String() string {
+	const day = Duration(24 * time.Hour)
+	if d > 0 && d%day == 0 && d%(365*day) != 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return model.Duration(d).String()
+}

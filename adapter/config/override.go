@@ -25,10 +25,14 @@ type Override struct {
 
 // Overrides are those of --retention.match, in their order.
 func (c *Config) Overrides() (out []Override, err error) {
-	if len(c.RetentionMatch) > maxOverrides {
-		return nil, fmt.Errorf("%d of them are more than %d", len(c.RetentionMatch), maxOverrides)
-	}
+	var all []string
 	for _, text := range c.RetentionMatch {
+		all = append(all, splitOverrides(text)...)
+	}
+	if len(all) > maxOverrides {
+		return nil, fmt.Errorf("%d of them are more than %d", len(all), maxOverrides)
+	}
+	for _, text := range all {
 		o, e := parseOverride(text)
 		if e == nil && o.Age != 0 && (c.Retention5m == 0 || o.Age < c.Retention5m) {
 			e = fmt.Errorf("%s is less than --retention.5m (%s), in which the same series are kept", o.Age, c.Retention5m)
@@ -42,7 +46,32 @@ func (c *Config) Overrides() (out []Override, err error) {
 	return out, err
 }
 
-var errOverrideForm = errors.New(`is not of the form SELECTOR=TIME@1h, such as {job="lab"}=7d@1h`)
+// splitOverrides parts a text at each ; and new line that is in no string. What is
+// empty between two is left out, but not a text that is empty as a whole.
+func splitOverrides(text string) (out []string) {
+	from, quote := 0, byte(0)
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i == len(text) || quote == 0 && (text[i] == ';' || text[i] == '\n'):
+			if part := strings.TrimSpace(text[from:i]); part != "" {
+				out = append(out, part)
+			}
+			from = i + 1
+		case quote == 0 && (text[i] == '"' || text[i] == '\'' || text[i] == '`'):
+			quote = text[i]
+		case quote != 0 && quote != '`' && text[i] == '\\':
+			i = min(i+1, len(text)-1)
+		case text[i] == quote:
+			quote = 0
+		}
+	}
+	if len(out) == 0 {
+		return []string{text}
+	}
+	return out
+}
+
+var errOverrideForm = errors.New(`is not of the form SELECTOR=TIME@1h, such as {job="lab"}=30d@1h; several are separated by ; or a new line`)
 
 func parseOverride(text string) (o Override, err error) {
 	end := strings.LastIndexByte(text, '=')
@@ -64,7 +93,13 @@ func parseOverride(text string) (o Override, err error) {
 		return o, fmt.Errorf("%s is less than 0", o.Age)
 	}
 	if o.Matchers, err = parser.NewParser(parser.Options{}).ParseMetricSelector(text[:end]); err != nil {
+		if strings.Contains(text[:end], "@1h") {
+			return o, fmt.Errorf("several are separated by ; or a new line: read the selector: %w", err)
+		}
 		return o, fmt.Errorf("read the selector: %w", err)
+	}
+	if len(o.Matchers) == 0 {
+		return o, errors.New("the selector is empty and would select every series: that is what --retention.1h is for")
 	}
 	return o, nil
 }

@@ -22,6 +22,9 @@ func TestOverrides(t *testing.T) {
 		`{job="lab"}=soon@1h`:          "is not a time",
 		`{job="lab"=30d@1h`:            "read the selector",
 		`{job=~""}=30d@1h`:             "",
+		`{}=30d@1h`:                    "--retention.1h is for",
+		`{job="lab"}=7d@1h`:            "7d is less than --retention.5m (14d)",
+		`{a="x"}=20d@1h {b="y"}=1y@1h`: "separated by ;",
 		`rate(up[5m])=30d@1h`:          "read the selector",
 		``:                             "form SELECTOR=TIME@1h",
 	} {
@@ -36,6 +39,17 @@ func TestOverrides(t *testing.T) {
 		}
 		if want == "" && len(got) != 1 {
 			t.Errorf("%s: %d overrides", text, len(got))
+		}
+	}
+	for text, want := range map[string]int{
+		`{job="a"}=20d@1h;{job="c"}=20d@1h`:                         2,
+		"\n{job=\"a\"}=20d@1h;\n up=20d@1h \n;\n":                   2,
+		`{job=~"a;b\";c",x='\';',y=` + "`;\\`" + `}=1y@1h;up=0@1h`: 2,
+	} {
+		c := good(t)
+		c.RetentionMatch = []string{text}
+		if got, err := c.Overrides(); err != nil || len(got) != want {
+			t.Errorf("%s: %d, %v, want %d", text, len(got), err, want)
 		}
 	}
 	c := good(t)
@@ -56,6 +70,11 @@ func FuzzOverride(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		for _, part := range splitOverrides(s) {
+			if len(part) > len(s) {
+				t.Errorf("%q has a part %q", s, part)
+			}
+		}
 		if o, err := parseOverride(s); err == nil && (len(o.Matchers) == 0 || o.Age < 0) {
 			t.Errorf("%q gives %+v", s, o)
 		}

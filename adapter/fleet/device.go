@@ -52,8 +52,10 @@ type Device struct {
 	LastStatus int `json:"lastStatus"`
 	// NewestSample is the newest timestamp ever stored of the device, by its clock.
 	NewestSample time.Time `json:"newestSample,omitzero"`
-	// LagSeconds is how much older than the push the newest sample of the last stored
-	// push was. It is negative where the device's clock is ahead.
+	// LagSeconds is how much older than the last push that was stored the newest sample
+	// was that was stored until then, whichever push brought it: old samples that are
+	// sent late say nothing of the new ones. It is negative where the device's clock is
+	// ahead.
 	LagSeconds float64 `json:"lagSeconds"`
 	// Series is the number of series in the last push, the rest sums over all pushes.
 	Series   int    `json:"series"`
@@ -106,11 +108,10 @@ func (d *Device) observe(p *Push, after time.Duration, absences []Span) {
 		d.Version = version(d.UserAgent)
 	}
 	if p.Newest != 0 {
-		newest := time.UnixMilli(p.Newest)
-		d.LagSeconds = d.LastPush.Sub(newest).Round(time.Millisecond).Seconds()
-		if newest.After(d.NewestSample) {
+		if newest := time.UnixMilli(p.Newest); newest.After(d.NewestSample) {
 			d.NewestSample = newest
 		}
+		d.LagSeconds = d.LastPush.Sub(d.NewestSample).Round(time.Millisecond).Seconds()
 	}
 	d.Series = p.Series
 	d.Pushes++

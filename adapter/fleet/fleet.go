@@ -176,8 +176,12 @@ func (f *Fleet) Down() Span {
 	return Span{}
 }
 
+// smallFleet is from how many devices on a tenth of them is more than one.
+const smallFleet = 10
+
 // Lag is how late what is pushed comes: with nine of ten devices that are up, what they
-// pushed last was no older.
+// pushed last was no older. With fewer than ten it is the median, the lower of two: one
+// device that is late would decide alone for all.
 func (f *Fleet) Lag() time.Duration {
 	now := f.cfg.Now()
 	f.mu.Lock()
@@ -192,7 +196,11 @@ func (f *Fleet) Lag() time.Duration {
 		return 0
 	}
 	slices.Sort(lags)
-	return time.Duration(lags[(len(lags)*9+9)/10-1] * float64(time.Second))
+	at := (len(lags)*9+9)/10 - 1
+	if len(lags) < smallFleet {
+		at = (len(lags) - 1) / 2
+	}
+	return time.Duration(lags[at] * float64(time.Second))
 }
 
 // Names returns the devices' instance labels in order.

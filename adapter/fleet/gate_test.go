@@ -203,6 +203,30 @@ func TestLag(t *testing.T) {
 	}
 }
 
+// One late device of a few decides nothing, and old samples that come after newer ones
+// make no lag.
+func TestLagOfFew(t *testing.T) {
+	f, c := testFleet(t)
+	f.Pushed(from("late", c, time.Hour))
+	f.Pushed(from("r1", c, 2*time.Second))
+	if got := f.Lag(); got != 2*time.Second {
+		t.Errorf("lag of two %s", got)
+	}
+	for i := 2; i < 9; i++ {
+		f.Pushed(from(fmt.Sprint("r", i), c, 3*time.Second))
+	}
+	if got := f.Lag(); got != 3*time.Second {
+		t.Errorf("lag of nine %s", got)
+	}
+	c.add(time.Second)
+	f.Pushed(from("r1", c, time.Hour))
+	for _, d := range f.Devices() {
+		if d.Instance == "r1" && d.LagSeconds != 3 {
+			t.Errorf("after an old sample the lag is %v", d.LagSeconds)
+		}
+	}
+}
+
 func TestAvailability(t *testing.T) {
 	f, c := testFleet(t)
 	push := func() { f.Pushed(from("r1", c, 0)) }

@@ -36,7 +36,7 @@ type ClientLimits struct {
 	// MaxConcurrency is how many requests of a client run at once; more wait.
 	MaxConcurrency int
 	// What a client may use in a minute, on average over some minutes: a client that has
-	// used up what it had saved is refused until it has some again.
+	// used up what it had saved is refused until it has some again, for a minute at most.
 	MaxSamples       int64         // samples read of any tier
 	MaxSeries        int64         // series selected
 	MaxTime          time.Duration // of requests, added up
@@ -45,6 +45,10 @@ type ClientLimits struct {
 
 // saved is how many minutes' worth a client can save up.
 const saved = 2
+
+// owed is how many minutes' worth a client can owe at most: one request that used very
+// much does not keep it waiting for longer.
+const owed = 1
 
 // maxClients is how many clients are remembered; those who did nothing for long are
 // forgotten first.
@@ -173,7 +177,7 @@ func (c *clients) leave(cl *client, used usage) {
 	c.refill(cl)
 	for i, limit := range c.rate {
 		if limit > 0 {
-			cl.level[i] -= used[i]
+			cl.level[i] = max(cl.level[i]-used[i], -owed*limit)
 		}
 	}
 }

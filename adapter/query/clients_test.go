@@ -98,6 +98,26 @@ func TestClientBudgets(t *testing.T) {
 }
 
 // One client's requests wait for each other and for nobody else's.
+// One request that used very much is owed for a minute, not for hours.
+func TestClientDebtIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	c := newClients(ClientLimits{MaxSamples: 600}, func() time.Time { return now }, nil)
+	cl, err := c.enter(context.Background(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.leave(cl, usage{useSamples: 1e9})
+	var much *tooMuch
+	if _, err := c.enter(context.Background(), "a"); !errors.As(err, &much) || much.wait > 61*time.Second {
+		t.Fatalf("%v, want a wait of a minute", err)
+	}
+	now = now.Add(much.wait)
+	if _, err := c.enter(context.Background(), "a"); err != nil {
+		t.Errorf("after that wait: %v", err)
+	}
+}
+
 func TestClientConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

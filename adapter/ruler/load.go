@@ -85,6 +85,16 @@ func Check(patterns []string) error {
 	return err
 }
 
+// Unmatched are the patterns that match no file, which is no error: files may come yet.
+func Unmatched(patterns []string) (none []string) {
+	for _, p := range patterns {
+		if names, err := expand([]string{p}); err == nil && len(names) == 0 {
+			none = append(none, p)
+		}
+	}
+	return none
+}
+
 // Read returns the groups of the rule files that the patterns name, by file. What is
 // wrong with any of them is an error.
 func Read(patterns []string) (map[string]*rulefmt.RuleGroups, error) {

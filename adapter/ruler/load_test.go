@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,6 +84,24 @@ func TestReload(t *testing.T) {
 			if !math.IsNaN(s[len(s)-1].v) {
 				t.Errorf("%s does not end: %v", name, s)
 			}
+		}
+
+		// Files that are all gone are taken for a mistake.
+		moved := filepath.Join(w.dir, "away")
+		if err := os.Mkdir(moved, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []string{"r.yml", "s.yml", "u.yml"} {
+			if err := os.Rename(filepath.Join(w.dir, f), filepath.Join(moved, f)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		post(http.StatusInternalServerError, "stay as they were", "no rule file is there any more")
+		if n := len(names()); n != 3 {
+			t.Errorf("%d rules are left of 3", n)
+		}
+		if diff := cmp.Diff(w.config().Files, Unmatched(append(w.config().Files, moved))); diff != "" {
+			t.Errorf("patterns without files (-want +got):\n%s", diff)
 		}
 		stop()
 		if err := r.Reload(); err == nil {

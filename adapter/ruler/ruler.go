@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,6 +128,9 @@ func (r *Ruler) Reload() error {
 		return errStopped
 	}
 	set, err := read(r.cfg.Files, r.loader.parser)
+	if err == nil && len(set) == 0 && len(r.loader.set) > 0 {
+		err = fmt.Errorf("no rule file is there any more (%s): to have no rules, leave one with `groups: []`", strings.Join(r.cfg.Files, ", "))
+	}
 	if err == nil {
 		err = r.apply(set)
 	}
@@ -149,10 +153,8 @@ func (r *Ruler) apply(set ruleSet) error {
 	}
 	groups, n := set.size()
 	r.cfg.Logger.Info("rules loaded", "files", len(set), "groups", groups, "rules", n)
-	for _, p := range r.cfg.Files {
-		if names, err := expand([]string{p}); err == nil && len(names) == 0 {
-			r.cfg.Logger.Warn("no rule file matches", "pattern", p)
-		}
+	for _, p := range Unmatched(r.cfg.Files) {
+		r.cfg.Logger.Warn("no rule file matches", "pattern", p)
 	}
 	return nil
 }

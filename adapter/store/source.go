@@ -30,12 +30,19 @@ type Source struct {
 func NewSource(tmp string) (*Source, error) { return openSource("", tmp) }
 
 // OpenSource opens the blocks and the logs of a Prometheus data directory, in which it
-// changes nothing. A Prometheus may be running on it.
+// changes nothing. A Prometheus may be running on it. Blocks alone will do, as promtool
+// makes them, and so will logs alone.
 func OpenSource(dir, tmp string) (*Source, error) {
-	if _, err := os.ReadDir(filepath.Join(dir, "wal")); err != nil {
-		return nil, fmt.Errorf("%s is no Prometheus data directory: %w", dir, err)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read a Prometheus data directory: %w", err)
 	}
-	return openSource(dir, tmp)
+	for _, e := range entries {
+		if _, err := ulid.ParseStrict(e.Name()); e.IsDir() && (err == nil || e.Name() == "wal") {
+			return openSource(dir, tmp)
+		}
+	}
+	return nil, fmt.Errorf("%s is no Prometheus data directory: it has neither blocks nor a folder wal", dir)
 }
 
 func openSource(dir, tmp string) (s *Source, err error) {
