@@ -42,8 +42,8 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{
-		`{job="a"}=20d@1h;{job="c"}=20d@1h`:                         2,
-		"\n{job=\"a\"}=20d@1h;\n up=20d@1h \n;\n":                   2,
+		`{job="a"}=20d@1h;{job="c"}=20d@1h`:                        2,
+		"\n{job=\"a\"}=20d@1h;\n up=20d@1h \n;\n":                  2,
 		`{job=~"a;b\";c",x='\';',y=` + "`;\\`" + `}=1y@1h;up=0@1h`: 2,
 	} {
 		c := good(t)
