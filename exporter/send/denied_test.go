@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,4 +118,39 @@ func TestRefusingIsRepeated(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLossesAreSaidSeldom: ticks that are lost are said at once, then in sum once a
+// minute, and the rest at the end; what the log says is all of them.
+func TestLossesAreSaidSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, in, l := newRun(1, 5, 300*4), &ring{capacity: 2}, &logs{}
+		rc := &receiver{script: ok}
+		cfg := r.config(rc, in, l)
+		cfg.Interval = time.Second
+		go func() {
+			for i := range r.ticks {
+				in.append(r.ticks[i])
+				time.Sleep(250 * time.Millisecond) // two of four find no room
+			}
+		}()
+		s := runFor(t, cfg, 302*time.Second)
+		lines, sum := 0, 0
+		for line := range strings.Lines(l.String()) {
+			if _, rest, ok := strings.Cut(line, " ticks="); ok {
+				n, _, _ := strings.Cut(rest, " ")
+				k, err := strconv.Atoi(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines, sum = lines+1, sum+k
+			}
+		}
+		if lines < 5 || lines > 7 {
+			t.Errorf("%d lines in five minutes:\n%s", lines, l)
+		}
+		if n := metric(s, "ticks_lost_total", ""); n == 0 || float64(sum) != n {
+			t.Errorf("%d lost by the log, %v by the counter", sum, n)
+		}
+	})
 }
