@@ -17,8 +17,8 @@ func Options() []Option {
 	var all []Option
 	pair := func(name, what, exclude string) {
 		all = append(all,
-			Option{name + "-include", "", "Regexp of " + what + " to include (mutually exclusive to " + name + "-exclude)."},
-			Option{name + "-exclude", exclude, "Regexp of " + what + " to exclude (mutually exclusive to " + name + "-include)."})
+			Option{name + "-include", "", "Regexp of " + what + " to include (mutually exclusive to --collector." + name + "-exclude)."},
+			Option{name + "-exclude", exclude, "Regexp of " + what + " to exclude (mutually exclusive to --collector." + name + "-include)."})
 	}
 	pair("netdev.device", "net devices", "")
 	pair("arp.device", "arp devices", "")

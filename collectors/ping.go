@@ -94,13 +94,15 @@ func newPing(env Env) (Source, error) {
 	if len(s.targets) == 0 {
 		return s, nil
 	}
+	refused := ""
 	for i, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		e, err := openEcho(family)
-		if err != nil {
-			log.Info("ICMP is refused, targets without a port are asked by TCP", "port", pingPort, "err", err)
-			continue
+		if err == nil {
+			s.icmp[i] = e
+		} else if reason := err.Error(); reason != refused { // one word for both
+			refused = reason
+			log.Info("ICMP is refused, targets without a port are asked by TCP", "ip", [...]int{4, 6}[i], "port", pingPort, "err", err)
 		}
-		s.icmp[i] = e
 	}
 	if names {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -66,7 +66,11 @@ func (s *ping) lookUp(ctx context.Context, log *slog.Logger, lookup func(context
 			}
 			if (err != nil) != failing[t.host] {
 				failing[t.host] = err != nil
-				log.Info("ping target", "target", t.name, "found", err == nil, "err", err)
+				if err != nil {
+					log.Warn("ping target is not found, it is looked up again", "target", t.name, "err", err)
+				} else {
+					log.Info("ping target is found", "target", t.name)
+				}
 			}
 			if err != nil {
 				wait = resolveRetry

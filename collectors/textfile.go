@@ -49,6 +49,7 @@ type textSeries struct {
 // that is bad, half written, or has a series that another has, harms only itself.
 type textfile struct {
 	dirs   []*dir
+	lost   []bool // by directory: the log says that it cannot be read
 	faults faults
 	rows   *table[textRow]
 	key    []byte
@@ -77,15 +78,14 @@ func newTextfile(env Env) (Source, error) {
 func (s *textfile) Read(out *Out) error {
 	failed := false
 	s.rows.begin()
-	for _, d := range s.dirs {
+	for i, d := range s.dirs {
 		err := d.each(func(name []byte, _ bool) {
 			if bytes.HasSuffix(name, []byte(".prom")) {
 				failed = s.visit(out, d.path, name) || failed
 			}
 		})
-		if err != nil {
-			failed = true
-		}
+		s.tell(i, err)
+		failed = failed || err != nil
 	}
 	s.rows.end(func(r *textRow) { s.gone(out, r) })
 	if s.total == 0 {
@@ -93,6 +93,20 @@ func (s *textfile) Read(out *Out) error {
 	}
 	out.Set(int(s.total-1), oneIf(failed))
 	return nil
+}
+
+// tell logs once that a directory cannot be read, and once that it can again.
+func (s *textfile) tell(i int, err error) {
+	if s.lost == nil {
+		s.lost = make([]bool, len(s.dirs))
+	}
+	switch {
+	case err != nil && !s.lost[i]:
+		s.faults.log.Warn("directory of text files cannot be read, it is tried again", "directory", s.dirs[i].path, "err", err)
+	case err == nil && s.lost[i]:
+		s.faults.log.Info("directory of text files is there", "directory", s.dirs[i].path)
+	}
+	s.lost[i] = err != nil
 }
 
 func oneIf(b bool) int64 {

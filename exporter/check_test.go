@@ -43,6 +43,9 @@ func TestCheckConfig(t *testing.T) {
 		"empty scrape":          {[]string{url, "--scrape.url="}, 2, "--scrape.url"},
 		"empty spool":           {[]string{"--spool.dir="}, 2, "--spool.dir"},
 		"no procfs":             {[]string{"--path.procfs=" + dir}, 0, "--path.procfs"},
+		"a unit":                {[]string{"--collector.systemd.unit-include=x", "--no-collector.netdev.address-info"}, 0, "flag=--collector.systemd.unit-include"},
+		"telemetry":             {[]string{"--web.telemetry-path=/m"}, 0, "flag=--web.telemetry-path"},
+		"passwords":             {[]string{"--web.config.file=web.yml"}, 2, "without TLS and passwords"},
 		"no scheme":             {[]string{"--remote-write.url=192.0.2.1:9/w"}, 2, "write http:// before it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +86,25 @@ func TestVerbEnvironment(t *testing.T) {
 		var out output
 		if code := realMain(t.Context(), []string{verb}, &out, &out); code != 1 || !strings.Contains(out.String(), "127.0.0.1:1/here") {
 			t.Errorf("%s: %d: %s", verb, code, &out)
+		}
+	}
+}
+
+// TestVerbFaults: what a verb refuses, it names.
+func TestVerbFaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "record")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"--for: 0s":              {"record", "--for=0s"},
+		"--for: -1s":             {"record", "--for=-1s"},
+		"write http:// before":   {"top", "--url=localhost:9747"},
+		"neither in .svg nor in": {"plot", "--out=x.jpg", file},
+	} {
+		var out output
+		if code := realMain(t.Context(), args, &out, &out); code == 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%q: %d: %s", args, code, &out)
 		}
 	}
 }

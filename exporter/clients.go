@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -130,6 +131,9 @@ func isTerminal(w io.Writer) bool {
 
 func runRecord(ctx context.Context, a *clientArgs, out, errout io.Writer) error {
 	f := a.flags.(*recordFlags)
+	if f.For <= 0 {
+		return fmt.Errorf("--for: %s is no time to record for", f.For)
+	}
 	ctx, cancel := context.WithTimeout(ctx, f.For)
 	defer cancel()
 	body, err := follow.Open(ctx, f.URL, f.Match...)
@@ -162,6 +166,9 @@ func runPlot(_ context.Context, a *clientArgs, out, _ io.Writer) error {
 	}
 	defer src.Close()
 	f := a.flags.(*plotFlags)
+	if ending := strings.ToLower(filepath.Ext(f.Out)); f.Format == "auto" && f.Out != "-" && f.Out != "" && ending != ".svg" && ending != ".png" {
+		return fmt.Errorf("--out: %s ends neither in .svg nor in .png: --format says which it is to be", f.Out)
+	}
 	format := plot.FormatOf(f.Out)
 	switch f.Format {
 	case "svg":

@@ -1,6 +1,9 @@
 package main
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+)
 
 // foreign is what flags of node_exporter's say that are no flags here. A device that
 // goes over to ticktier keeps its command line: what has another name here is
@@ -35,18 +38,35 @@ var foreignSources = []string{
 }
 
 // foreignSwitches and foreignValues are its flags that change nothing here: most say
-// how it reads, not what.
+// how it reads, not what, or belong to sources that are not read here. Both lists are
+// complete as of node_exporter 1.12.1.
 var (
 	foreignSwitches = []string{
-		"collector.arp.netlink", "collector.netdev.netlink", "collector.netclass.netlink", "collector.netclass.ignore-invalid-speed",
-		"collector.cpu.guest", "collector.cpu.info", "collector.stat.softirq", "collector.interrupts.include-zeros",
-		"collector.perf.disable-hardware-profilers", "collector.perf.disable-software-profilers", "collector.perf.disable-cache-profilers",
-		"web.disable-exporter-metrics",
+		"collector.arp.netlink", "collector.netdev.netlink", "collector.netclass.netlink",
+		"collector.netclass.ignore-invalid-speed", "collector.cpu.guest", "collector.cpu.info",
+		"collector.stat.softirq", "collector.interrupts.include-zeros", "collector.perf.disable-hardware-profilers",
+		"collector.perf.disable-software-profilers", "collector.perf.disable-cache-profilers",
+		"web.disable-exporter-metrics", "collector.bcache.priorityStats", "collector.netclass_rtnl.with-stats",
+		"collector.netdev.address-info", "collector.netdev.enable-detailed-metrics",
+		"collector.netdev.label-ifalias", "collector.ntp.server-is-local", "collector.pcidevice.names",
+		"collector.rapl.enable-zone-label", "collector.systemd.enable-task-metrics",
+		"collector.systemd.enable-restarts-metrics", "collector.systemd.enable-start-time-metrics",
+		"web.systemd-socket", "collector.systemd.private",
 	}
 	foreignValues = []string{
-		"collector.filesystem.mount-timeout", "collector.filesystem.stat-workers",
-		"collector.perf.cpus", "collector.perf.tracepoint", "collector.perf.hardware-profilers", "collector.perf.software-profilers",
+		"collector.filesystem.mount-timeout", "collector.filesystem.stat-workers", "collector.perf.cpus",
+		"collector.perf.tracepoint", "collector.perf.hardware-profilers", "collector.perf.software-profilers",
 		"collector.perf.cache-profilers", "runtime.gomaxprocs", "web.max-requests",
+		"collector.cpu.info.flags-include", "collector.cpu.info.bugs-include", "collector.ethtool.device-include",
+		"collector.ethtool.device-exclude", "collector.ethtool.metrics-include",
+		"collector.infiniband.device-include", "collector.infiniband.device-exclude",
+		"collector.ipvs.backend-labels", "collector.ntp.server", "collector.ntp.server-port",
+		"collector.ntp.protocol-version", "collector.ntp.ip-ttl", "collector.ntp.max-distance",
+		"collector.ntp.local-offset-tolerance", "path.udev.data", "collector.pcidevice.idsfile",
+		"collector.qdisc.fixtures", "collector.runit.servicedir", "collector.supervisord.url",
+		"collector.sysctl.include", "collector.sysctl.include-info", "collector.systemd.unit-include",
+		"collector.systemd.unit-exclude", "collector.tapestats.ignored-devices", "collector.wifi.fixtures",
+		"collector.systemd.unit-whitelist", "collector.systemd.unit-blacklist",
 	}
 )
 
@@ -62,6 +82,18 @@ func (r *runFlags) addForeign() {
 		r.config.Listen = v
 		return nil
 	}, "web.listen-address", false)
+	r.set.Hidden(func(v string) error {
+		if v != "/metrics" {
+			r.foreign.passedOver = append(r.foreign.passedOver, "--web.telemetry-path")
+		}
+		return nil
+	}, "web.telemetry-path", false)
+	r.set.Hidden(func(v string) error {
+		if v == "" {
+			return nil
+		}
+		return errors.New("this exporter serves without TLS and passwords: listen on a loopback address (--listen=127.0.0.1:9747) behind a proxy that has them, or push")
+	}, "web.config.file", false)
 	if s := r.source("power_supply"); s != nil {
 		r.set.Hidden(func(v string) (err error) {
 			s.on, err = strconv.ParseBool(v)

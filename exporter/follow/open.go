@@ -12,6 +12,9 @@ import (
 // Open asks the exporter at base for its ticks from now on. match are selectors of
 // series; without one all are sent. The body ends when ctx is done.
 func Open(ctx context.Context, base string, match ...string) (io.ReadCloser, error) {
+	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
+		return nil, fmt.Errorf("--url: %q does not begin with http:// or https://: write http:// before it", base)
+	}
 	q := url.Values{}
 	for _, m := range match {
 		q.Add("match[]", m)

@@ -57,11 +57,15 @@ func Draw(dst io.Writer, src io.Reader, format Format) error {
 	}
 	s.rect(0, 0, width, total, paper)
 	s.text(left, 24, when(rec.from).Format("2006-01-02 15:04:05")+" to "+when(rec.to).Format("15:04:05")+" UTC", style{large: true})
-	s.text(left, 42, fmt.Sprintf("%d ticks, %d missing; session %s", rec.ticks, rec.missed, rec.session), style{colour: grey})
+	about := fmt.Sprintf("%d ticks, %d missing; session %s", rec.ticks, rec.missed, rec.session)
+	if rec.cut {
+		about += "; the last line of the record is cut off and left out"
+	}
+	s.text(left, 42, about, style{colour: grey})
 	for i, p := range []struct {
 		title string
 		unit  string
-	}{{"CPU by mode, share of all CPUs", " %"}, {"Packets per second", ""}, {"Drops per second", ""}, {"Ticks late by", " ms"}} {
+	}{{"CPU by mode, share of all CPUs", " %"}, {"Packets per second", ""}, {"Drops per second", ""}, {"Ticks late by, in whole ms: a tick that counts as late may be late by less", " ms"}} {
 		c := canvas{s: s, rec: rec, top: head + i*(height+gap)}
 		if i == cpu {
 			c.stack(p.title)

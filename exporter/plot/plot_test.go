@@ -187,3 +187,17 @@ func TestTimeStep(t *testing.T) {
 		}
 	}
 }
+
+// TestDrawCut: a record whose writer was killed is drawn but for its last line. A line
+// that is wrong in the middle is an error.
+func TestDrawCut(t *testing.T) {
+	whole := strings.TrimRight(recording(), "\n")
+	last := strings.LastIndex(whole, "\n")
+	var b strings.Builder
+	if err := Draw(&b, strings.NewReader(whole[:last+(len(whole)-last)/2]), SVG); err != nil || !strings.Contains(b.String(), "cut off") {
+		t.Errorf("%v", err)
+	}
+	if err := Draw(&b, strings.NewReader(whole[:last-3]+whole[last:]), SVG); err == nil {
+		t.Error("a line in the middle is not whole, and nothing was said")
+	}
+}

@@ -62,6 +62,7 @@ type record struct {
 	from, to int64 // Unix ms
 	ticks    int
 	missed   uint64
+	cut      bool // its last line is not whole, and left out
 	session  string
 	gaps     []follow.Gap
 	panels   [panelCount]map[string]*line
@@ -82,6 +83,11 @@ func read(src io.Reader) (*record, error) {
 			break
 		}
 		if err != nil {
+			// What cannot be read and has nothing behind it was cut off.
+			if _, after := r.Next(); rec.ticks > 0 && errors.Is(after, io.EOF) {
+				rec.cut = true
+				break
+			}
 			return nil, err
 		}
 		switch {

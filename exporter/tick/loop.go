@@ -84,6 +84,7 @@ type Loop struct {
 	row     collectors.Row
 	sources []*source
 	absent  absent
+	pace    pace
 
 	// Atomic: written by the tick goroutine, read by anyone.
 	ticks, missed, late atomic.Uint64
@@ -238,7 +239,9 @@ func (l *Loop) tick(slot int64) {
 	}
 	l.cfg.Sink.Append(uint64(slot), at, mask, l.row.Values, l.row.Present)
 	l.ticks.Add(1)
-	took := max(l.cfg.Clock.Mono()-begin, 0)
+	end := l.cfg.Clock.Mono()
+	took := max(end-begin, 0)
+	l.watchPace(end)
 	l.busy.Add(uint64(took))
 	if l.cfg.Timing != nil {
 		l.cfg.Timing(behind, took, l.wake)
@@ -261,7 +264,7 @@ func (l *Loop) readNow(s *source, now int64) int64 {
 	}
 	s.took(end-now, err)
 	if l.cfg.Protect > 0 {
-		l.protect(s, end-now)
+		l.protect(s, end-now, end)
 	}
 	s.series.Store(int64(s.out.Len()))
 	l.report(s, err)

@@ -7,53 +7,82 @@ import (
 	"github.com/ticktier/ticktier/collectors"
 )
 
-// minReads is how many reads are looked at before a source's cadence is changed: the
-// first ones find cold caches.
-const minReads = 8
-
-// margin is how much longer than now reads may take before a source that was slowed is
-// slowed once more.
-const margin = 1.2
+const (
+	// minReads and minWindow are what is looked at before a source's cadence is
+	// changed: a machine that stands still for a moment is no source's fault.
+	minReads  = 16
+	minWindow = int64(10 * time.Second)
+	// outliers is how many of a window's longest reads do not count.
+	outliers = 2
+	// hold is how long a cadence stays once it was changed.
+	hold = int64(time.Minute)
+	// margin is how much longer than now reads may take before a source that was
+	// slowed is slowed once more.
+	margin = 1.2
+)
 
 // guard follows what the reads of a source take. Only the tick goroutine touches it.
 type guard struct {
-	mean  float64 // of the last reads, newer ones counting more, ns
-	reads int     // since the cadence was changed last
+	begin   int64 // when the window began
+	reads   int64
+	sum     int64           // what they took, ns
+	longest [outliers]int64 // of them
+	changed int64           // when the cadence was; 0 is never
 }
 
 func (g *guard) add(ns int64) {
-	if g.mean == 0 {
-		g.mean = float64(ns)
-	}
-	g.mean += (float64(ns) - g.mean) / minReads
 	g.reads++
+	g.sum += ns
+	for i, n := range g.longest {
+		if ns > n {
+			g.longest[i], ns = ns, n
+		}
+	}
 }
 
-// protect looks at a read of a source, in ns, and changes the source's cadence where
-// it takes more than its share, or where it would take less even if its reads took half
-// as much again: a cadence is not to go to and fro. Sources that block are not meant:
-// no tick waits for them.
-func (l *Loop) protect(s *source, ns int64) {
-	s.cost.add(ns)
-	if s.cost.reads < minReads {
+// mean is what a read of the window takes, but for the longest.
+func (g *guard) mean() float64 {
+	sum := g.sum
+	for _, n := range g.longest {
+		sum -= n
+	}
+	return float64(sum) / float64(g.reads-outliers)
+}
+
+// protect looks at a read of a source that ended now and took ns, and changes the
+// source's cadence where it takes more than its share, or where it would take less even
+// if its reads took half as much again: a cadence is not to go to and fro. Sources that
+// block are not meant: no tick waits for them.
+func (l *Loop) protect(s *source, ns, now int64) {
+	g := &s.cost
+	if g.reads == 0 {
+		g.begin = now
+	}
+	g.add(ns)
+	if g.reads < minReads || now-g.begin < minWindow {
+		return
+	}
+	mean := g.mean()
+	*g = guard{changed: g.changed}
+	if g.changed != 0 && now-g.changed < hold {
 		return
 	}
 	slots := func(factor float64) int64 {
-		return max(s.own, slotsFor(factor*s.cost.mean, l.cfg.Rate, l.cfg.Protect))
+		return max(s.own, slotsFor(factor*mean, l.cfg.Rate, l.cfg.Protect))
 	}
 	if slots(1) <= s.every && slots(1.5) >= s.every {
 		return
 	}
 	need := slots(margin)
 	slower := need > s.every
-	s.every, s.cost.reads = need, 0
+	s.every, g.changed = need, now
 	s.slowed.Store(need > s.own)
 	cadence := time.Duration(need * second / int64(l.cfg.Rate))
 	if need == s.own {
 		cadence = floored(s.spec.Cadence, l.cfg.FloorHz)
 	}
 	s.cadence.Store(int64(cadence))
-	args := []any{"collector", s.spec.Name, "cost", time.Duration(s.cost.mean), "share", l.cfg.Protect, "cadence", cadence}
+	args := []any{"collector", s.spec.Name, "cost", time.Duration(mean), "share", l.cfg.Protect, "cadence", cadence}
 	switch {
 	case slower:
 		l.log.Warn("source takes more than its share and is read less often", args...)

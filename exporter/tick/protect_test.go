@@ -21,12 +21,19 @@ func TestProtect(t *testing.T) {
 			fakeSpec("cheap", 0, func(int64) error { r.time.pass(100 * time.Microsecond); return nil }),
 			fakeSpec("dear", 0, func(int64) error { r.time.pass(cost); return nil }),
 			fakeSpec("seldom", time.Second, func(int64) error { r.time.pass(5 * time.Millisecond); return nil }),
+			fakeSpec("once", 0, func(n int64) error {
+				if n == 300 {
+					r.time.pass(900 * time.Millisecond)
+				}
+				r.time.pass(100 * time.Microsecond)
+				return nil
+			}),
 			fakeSpec("varies", 0, func(n int64) error { r.time.pass(time.Duration(470+50*(n%3)) * time.Microsecond); return nil }),
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.time.until = int64(10 * time.Second)
+	r.time.until = int64(2 * time.Minute)
 	at := func(after time.Duration, f func()) {
 		stop := r.time.stop
 		r.loop.cfg.Timing = func(_, _, _ int64) {
@@ -38,7 +45,7 @@ func TestProtect(t *testing.T) {
 		r.time.stop = stop
 	}
 	var during []Status
-	at(5*time.Second, func() {
+	at(40*time.Second, func() {
 		during = r.loop.Sources()
 		if got := r.self("ticktier_exporter_collectors_slowed", ""); got != 2 {
 			t.Errorf("%v sources are slowed", got)
@@ -52,12 +59,12 @@ func TestProtect(t *testing.T) {
 		}
 		cost = 10 * time.Microsecond
 	})
-	r.run(10 * time.Second)
+	r.run(2 * time.Minute)
 
 	if s := during[1]; !s.Slowed || s.Cadence != 50*time.Millisecond {
 		t.Errorf("%+v", s)
 	}
-	for _, i := range []int{0, 2} {
+	for _, i := range []int{0, 2, 3} {
 		if s := during[i]; s.Slowed || s.Cadence != r.loop.cfg.Specs[i].Cadence {
 			t.Errorf("%+v", s)
 		}
@@ -65,15 +72,16 @@ func TestProtect(t *testing.T) {
 	reads := map[bool]int{}
 	for _, s := range r.sink.ticks {
 		if s.read&2 != 0 {
-			reads[s.mono < int64(5*time.Second)]++
+			reads[s.mono < int64(40*time.Second)]++
 		}
 	}
-	// Slowed after 8 reads, and again at its own cadence soon after it got cheap.
-	if n := reads[true]; n < 100 || n > 115 {
-		t.Errorf("%d reads in the first five seconds", n)
+	// Slowed after a window of ten seconds, and held so for a minute, though it got
+	// cheap meanwhile.
+	if n := reads[true]; n < 1450 || n > 1620 {
+		t.Errorf("%d reads in the first 40 seconds", n)
 	}
-	if n := reads[false]; n < 400 {
-		t.Errorf("%d reads in the last five seconds", n)
+	if n := reads[false]; n < 4000 || n > 6000 {
+		t.Errorf("%d reads in the last 80 seconds", n)
 	}
 	if s := r.loop.Sources()[1]; s.Slowed || s.Cadence != 0 {
 		t.Errorf("in the end: %+v", s)
