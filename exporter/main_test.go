@@ -70,6 +70,7 @@ func TestUsage(t *testing.T) {
 		{"help of options", []string{"--help"}, nil, 0, []string{"--collector.vmstat.fields=REGEXP", "(^(oom_kill|pgpg|pswp|pg.*fault).*)", "--collector.textfile.directory=DIR", "sources [--format"}},
 		{"unknown verb", []string{"rum"}, nil, 2, []string{"rum"}},
 		{"rate", []string{"--rate=0"}, nil, 2, []string{"ticktier-exporter: --rate: 0 is not between 1 and 1000\n"}},
+		{"one fault is one line", []string{"--rate=-1"}, nil, 2, []string{"ticktier-exporter: --rate: -1 is not between 1 and 1000\n"}},
 		{"two faults", []string{"--rate=0", "--ring.max-bytes=1"}, nil, 2, []string{"exporter: --rate: 0", "exporter: --ring.max-bytes: 1 "}},
 		{"no size", []string{"--ring.max-bytes=4MB"}, nil, 2, []string{"--ring.max-bytes", "4MB"}},
 		{"log level", []string{"--log.level=loud"}, nil, 2, []string{"--log.level", "loud"}},

@@ -114,7 +114,7 @@ func (c *Config) Validate() error {
 	if c.Rate < 1 || c.Rate > MaxRate {
 		bad("--rate: %d is not between 1 and %d", c.Rate, MaxRate)
 	}
-	if c.FloorHz < 0 || c.FloorHz > c.Rate {
+	if c.FloorHz < 0 || c.FloorHz > max(c.Rate, 0) {
 		bad("--floor-hz: %d is not between 0 and the rate, %d", c.FloorHz, c.Rate)
 	}
 	if !(c.RateProtect >= 0 && c.RateProtect <= 1) {

@@ -16,7 +16,7 @@ func (c *Config) checkDelivery(bad func(string, ...any)) {
 	if c.RemoteWriteFlat < 0 {
 		bad("--remote-write.flat: %s is negative", c.RemoteWriteFlat)
 	}
-	if c.RemoteWriteRate < 0 || c.RemoteWriteRate > c.Rate || c.RemoteWriteRate > 0 && c.Rate%c.RemoteWriteRate != 0 {
+	if c.RemoteWriteRate < 0 || c.RemoteWriteRate > max(c.Rate, 0) || c.RemoteWriteRate > 0 && c.Rate%c.RemoteWriteRate != 0 {
 		bad("--remote-write.rate: %d is not 0 nor a whole fraction of the rate, %d", c.RemoteWriteRate, c.Rate)
 	}
 	if _, err := c.Selected(); err != nil {

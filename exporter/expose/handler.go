@@ -106,6 +106,7 @@ func index(c *Config) string {
 	if c.Reader != nil {
 		page += `<li><a href="/api/v1/samples">/api/v1/samples</a>: the ticks held, as JSON lines</li>
 <li><a href="/api/v1/stream">/api/v1/stream</a>: ticks as they are taken, as server-sent events</li>
+<li><a href="/api/v1/sources">/api/v1/sources</a>: what is read, how often and why, and what it costs</li>
 `
 	}
 	if c.Events != nil {
