@@ -72,21 +72,40 @@ func (c *backfillCmd) run(ctx context.Context, out, errout io.Writer) (err error
 	start := time.Now()
 	res, err := backfill.Run(ctx, backfill.Config{Batch: c.Batch, Rate: c.Rate, Progress: progress(errout)}, src, sink)
 	res.Histograms += histograms
-	fmt.Fprintf(out, "%d samples stored raw, %d folded into %d five-minute buckets and %d hours, in %s\n",
-		res.Pushed, res.Samples, res.Fine, res.Coarse, time.Since(start).Round(time.Millisecond))
+	fmt.Fprintf(out, "%s stored raw, %s folded into %s and %s, in %s\n", counted(res.Stored, "sample"), counted(res.Samples, "sample"),
+		counted(int64(res.Fine), "five-minute bucket"), counted(int64(res.Coarse), "hour"), time.Since(start).Round(time.Millisecond))
+	return errors.Join(err, leftOut(&res, out))
+}
+
+// counted is a number with its thing.
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// leftOut says which samples are missing now and what can be done; any are an error.
+func leftOut(res *backfill.Result, out io.Writer) error {
+	missing := int64(0)
 	for _, left := range []struct {
 		n    int64
 		what string
 	}{
-		{res.Expired, "samples are older than everything that is kept and were left out"},
-		{res.Recent, "samples are of windows that are not in blocks yet and were left out; try again in two hours"},
-		{res.Histograms, "samples are native histograms and were left out"},
+		{res.Refused, "refused, the first because: " + res.Why + "\nMend what that names and fill in the same again."},
+		{res.Expired, "left out, older than everything that is kept: a longer --retention.1h of the adapter would keep them."},
+		{res.Recent, "left out, of windows that are not in blocks yet: fill in the same again in two hours."},
+		{res.Histograms, "left out, native histograms, which cannot be filled in."},
 	} {
 		if left.n > 0 {
-			fmt.Fprintf(out, "%d %s\n", left.n, left.what)
+			fmt.Fprintf(out, "%s %s\n", counted(left.n, "sample"), left.what)
+			missing += left.n
 		}
 	}
-	return err
+	if missing > 0 {
+		return fmt.Errorf("%s missing in the adapter; the rest was filled in", counted(missing, "sample"))
+	}
+	return nil
 }
 
 // source opens what is to be filled in.
@@ -154,22 +173,29 @@ func (l *local) Horizon(_ context.Context, newest int64) (int64, error) {
 }
 
 // Push implements backfill.Sink.
-func (l *local) Push(ctx context.Context, list []backfill.Series) error {
+func (l *local) Push(ctx context.Context, list []backfill.Series) (p backfill.Pushed, err error) {
 	app := l.a.raw.AppenderV2(ctx)
 	for _, s := range list {
 		var ref storage.SeriesRef
-		var err error
 		for i, t := range s.T {
 			ref, err = app.Append(ref, s.Labels, 0, t, s.V[i], nil, nil, storage.AOptions{})
-			if errors.Is(err, storage.ErrDuplicateSampleForTimestamp) || errors.Is(err, storage.ErrOutOfOrderSample) {
-				continue // it is there
-			}
-			if err != nil {
-				return errors.Join(fmt.Errorf("store %s at %d: %w", s.Labels, t, err), app.Rollback())
+			switch {
+			case err == nil:
+				p.Stored++
+			case errors.Is(err, storage.ErrDuplicateSampleForTimestamp), errors.Is(err, storage.ErrOutOfOrderSample),
+				errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):
+				if p.Refused++; p.Why == "" {
+					p.Why = fmt.Sprintf("%s at %d: %v", s.Labels, t, err)
+				}
+			default:
+				return backfill.Pushed{}, errors.Join(fmt.Errorf("store %s at %d: %w", s.Labels, t, err), app.Rollback())
 			}
 		}
 	}
-	return app.Commit()
+	if err := app.Commit(); err != nil {
+		return backfill.Pushed{}, err
+	}
+	return p, nil
 }
 
 // Fold implements backfill.Sink.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,10 +44,44 @@ func (r *Remote) Horizon(ctx context.Context, newest int64) (int64, error) {
 	return out.Data.Horizon, err
 }
 
-// Push implements Sink.
-func (r *Remote) Push(ctx context.Context, list []Series) error {
-	return r.do(ctx, http.MethodPost, "/api/v1/write", Encode(list), nil)
+// writtenHeader is how many samples of a push were stored.
+const writtenHeader = "X-Prometheus-Remote-Write-Samples-Written"
+
+// Push implements Sink. What the adapter stores and what it refuses it says itself.
+func (r *Remote) Push(ctx context.Context, list []Series) (p Pushed, err error) {
+	n := int64(0)
+	for _, s := range list {
+		n += int64(len(s.T))
+	}
+	err = r.do(ctx, http.MethodPost, "/api/v1/write", Encode(list), nil)
+	var a *answered
+	if !errors.As(err, &a) {
+		if err == nil {
+			p.Stored = n
+		}
+		return p, err
+	}
+	stored, e := strconv.ParseInt(a.header.Get(writtenHeader), 10, 64)
+	if e != nil || stored < 0 || stored > n {
+		return p, err
+	}
+	p.Stored = stored
+	if a.code != http.StatusBadRequest || stored == n {
+		return p, err
+	}
+	p.Refused, p.Why = n-stored, a.text
+	return p, nil
 }
+
+// answered is an answer that says no.
+type answered struct {
+	code   int
+	status string
+	header http.Header
+	text   string
+}
+
+func (a *answered) Error() string { return "the adapter answers " + a.status + ": " + a.text }
 
 // Fold implements Sink.
 func (r *Remote) Fold(ctx context.Context, list []Series) (Folded, error) {
@@ -102,7 +137,7 @@ func (r *Remote) once(ctx context.Context, method, path string, body []byte, out
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		wait = time.Duration(max(1, seconds)) * time.Second
 	}
-	return wait, fmt.Errorf("the adapter answers %s: %.300s", resp.Status, bytes.TrimSpace(text))
+	return wait, &answered{resp.StatusCode, resp.Status, resp.Header, fmt.Sprintf("%.300s", bytes.TrimSpace(text))}
 }
 
 // Encode makes a remote-write 1.0 body of series.

@@ -25,18 +25,25 @@ type Sink interface {
 	// is the newest there is to come.
 	Horizon(ctx context.Context, newest int64) (int64, error)
 	// Push takes recent samples; they come in the order of time, a stretch after the
-	// other.
-	Push(ctx context.Context, list []Series) error
+	// other. Samples that it refuses are no error.
+	Push(ctx context.Context, list []Series) (Pushed, error)
 	// Fold takes all the samples that series have in a stretch of hours before the
 	// horizon.
 	Fold(ctx context.Context, list []Series) (Folded, error)
+}
+
+// Pushed says what became of recent samples.
+type Pushed struct {
+	Stored  int64
+	Refused int64
+	Why     string // those were refused, "" where none was
 }
 
 // Folded says what became of old samples.
 type Folded struct {
 	Samples int64 `json:"samples"`
 	Expired int64 `json:"expired"` // older than all that is kept
-	Recent  int64 `json:"recent"`  // refused: their windows are not in blocks yet
+	Recent  int64 `json:"recent"`  // refused: their windows are not in blocks yet, and they are not there raw
 	Fine    int   `json:"fine"`    // five-minute buckets
 	Coarse  int   `json:"coarse"`  // hours, where five-minute buckets are not kept any more
 }
@@ -57,7 +64,7 @@ type Config struct {
 // Result is what was done.
 type Result struct {
 	Folded
-	Pushed     int64
+	Pushed           // Why is that of the first refusal
 	Histograms int64 // native ones, which were left out
 }
 
@@ -84,9 +91,14 @@ func Run(ctx context.Context, c Config, src Source, sink Sink) (res Result, err 
 	}
 	r := &runner{Config: c, src: src, began: time.Now(), res: &res, span: to + 1 - from}
 	for at := max(horizon, floor(from, rawStep)); at <= to; at += rawStep {
-		err := r.step(ctx, at, at+rawStep, func(list []Series, n int64) error {
-			res.Pushed += n
-			return sink.Push(ctx, list)
+		err := r.step(ctx, at, at+rawStep, func(list []Series, _ int64) error {
+			p, err := sink.Push(ctx, list)
+			res.Stored += p.Stored
+			res.Refused += p.Refused
+			if res.Why == "" {
+				res.Why = p.Why
+			}
+			return err
 		})
 		if err != nil {
 			return res, err

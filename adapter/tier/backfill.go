@@ -2,6 +2,7 @@ package tier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/ticktier/ticktier/adapter/fold"
 	"github.com/ticktier/ticktier/adapter/store"
@@ -26,7 +29,7 @@ type Old struct {
 type Backfilled struct {
 	Samples int64 `json:"samples"` // folded into buckets
 	Expired int64 `json:"expired"` // older than everything that is kept
-	Recent  int64 `json:"recent"`  // to be pushed: their windows are not in blocks yet
+	Recent  int64 `json:"recent"`  // their windows are not in blocks yet, and they are not there raw
 	Fine    int   `json:"fine"`    // five-minute buckets
 	Coarse  int   `json:"coarse"`  // hours folded from samples, where five minutes are past their retention
 }
@@ -77,7 +80,7 @@ func (d *Driver) Backfill(ctx context.Context, list []Old) (res Backfilled, err 
 		list = slices.Clone(list)
 		slices.SortFunc(list, func(a, b Old) int { return labels.Compare(a.Labels, b.Labels) })
 		for _, s := range list {
-			if err := f.add(s); err != nil {
+			if err := f.add(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -126,7 +129,7 @@ type filling struct {
 }
 
 // add folds a series.
-func (f *filling) add(s Old) error {
+func (f *filling) add(ctx context.Context, s Old) error {
 	if len(s.T) != len(s.V) || !slices.IsSorted(s.T) {
 		return fmt.Errorf("%s: samples are not in the order of time", s.Labels)
 	}
@@ -134,7 +137,11 @@ func (f *filling) add(s Old) error {
 	to, _ := slices.BinarySearch(s.T, f.recent)
 	to = max(from, to)
 	f.res.Expired += int64(from)
-	f.res.Recent += int64(len(s.T) - to)
+	there, err := f.d.haveRaw(ctx, s.Labels, s.T[to:])
+	if err != nil {
+		return err
+	}
+	f.res.Recent += int64(len(s.T) - to - there)
 	f.res.Samples += int64(to - from)
 	f.d.folder.Reset()
 	for i := from; i < to; i++ {
@@ -149,6 +156,43 @@ func (f *filling) add(s Old) error {
 	f.res.Coarse += group(f.coarse, s.Labels, f.d.merger.Buckets(), f.d.Coarse.BlockRange())
 	f.res.Fine += group(f.fine, s.Labels, bs[cut:], f.d.Fine.BlockRange())
 	return nil
+}
+
+// haveRaw is at how many of some times, in order, a series has a raw sample.
+func (d *Driver) haveRaw(ctx context.Context, lset labels.Labels, times []int64) (n int, err error) {
+	if len(times) == 0 {
+		return 0, nil
+	}
+	from, to := times[0], times[len(times)-1]
+	q, err := d.Raw.Querier(from, to)
+	if err != nil {
+		return 0, fmt.Errorf("look for raw samples: %w", err)
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	var matchers []*labels.Matcher
+	lset.Range(func(l labels.Label) {
+		matchers = append(matchers, labels.MustNewMatcher(labels.MatchEqual, l.Name, l.Value))
+	})
+	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: to}, matchers...)
+	for set.Next() {
+		if !labels.Equal(set.At().Labels(), lset) {
+			continue
+		}
+		it := set.At().Iterator(nil)
+		for v := it.Next(); v != chunkenc.ValNone && len(times) > 0; v = it.Next() {
+			t := it.AtT()
+			for len(times) > 0 && times[0] < t {
+				times = times[1:]
+			}
+			for len(times) > 0 && times[0] == t {
+				n, times = n+1, times[1:]
+			}
+		}
+		if err := it.Err(); err != nil {
+			return n, fmt.Errorf("look for raw samples of %s: %w", lset, err)
+		}
+	}
+	return n, set.Err()
 }
 
 // group puts a series' buckets with those of others in the same block, and counts them.

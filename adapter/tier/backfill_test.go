@@ -192,3 +192,24 @@ func TestBackfillBeforeFirst(t *testing.T) {
 		}
 	}
 }
+
+// Samples of windows that are not in blocks yet are missing only where they are not
+// there raw.
+func TestBackfillOfWhatIsThere(t *testing.T) {
+	b := newBench(t)
+	b.now = epoch + 100*day
+	live := labels.FromStrings("__name__", "live")
+	for at := b.now - 3*hour; at < b.now; at += minute {
+		b.push(live, sample{at, 1})
+	}
+	b.push(labels.FromStrings("__name__", "live", "a", "b"), sample{b.now - minute - 1, 1})
+	b.cycle()
+	o := Old{Labels: live}
+	for _, at := range []int64{b.now - 3*minute, b.now - 2*minute, b.now - minute - 1, b.now - minute} {
+		o.T, o.V = append(o.T, at), append(o.V, 1)
+	}
+	res, err := b.d.Backfill(t.Context(), []Old{o})
+	if err != nil || res.Recent != 1 || res.Samples != 0 {
+		t.Errorf("%+v, %v; want one sample missing", res, err)
+	}
+}
