@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 )
@@ -98,7 +99,7 @@ func countSeries(ctx context.Context, from storage.Queryable, instance string, s
 	for name, of := range values {
 		c.Labels = append(c.Labels, count{name, len(of)})
 		for value, n := range of {
-			if name == labels.MetricName {
+			if name == model.MetricNameLabel {
 				c.Metrics = append(c.Metrics, count{value, n})
 			} else {
 				c.Pairs = append(c.Pairs, count{name + "=" + value, n})
