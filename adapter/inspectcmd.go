@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,9 @@ func openTiers(dir string) (tiers []*store.Buckets, closeAll func() error, err e
 		}
 		return errors.Join(errs...)
 	}
+	if err := isDataDir(dir); err != nil {
+		return nil, closeAll, err
+	}
 	fine, coarse := shapes(0, 0)
 	for _, t := range []struct {
 		name string
@@ -74,6 +78,18 @@ func openTiers(dir string) (tiers []*store.Buckets, closeAll func() error, err e
 		tiers = append(tiers, b)
 	}
 	return tiers, closeAll, nil
+}
+
+// isDataDir tells whether there is anything of a data directory.
+func isDataDir(dir string) error {
+	var err error
+	for _, sub := range []string{"raw", "5m", "1h"} {
+		var info os.FileInfo
+		if info, err = os.Stat(filepath.Join(dir, sub)); err == nil && info.IsDir() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is no data directory: %w", dir, err)
 }
 
 func (c *inspectCmd) run(ctx context.Context, out io.Writer) (err error) {

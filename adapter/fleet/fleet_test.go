@@ -174,6 +174,11 @@ func TestServeHTTP(t *testing.T) {
 		t.Errorf("the other device: up %v, age %v", devices[1].Up, devices[1].AgeSeconds)
 	}
 	w := httptest.NewRecorder()
+	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/devices?sort=age", nil))
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "limit, after") {
+		t.Errorf("an unknown parameter: status %d, %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
 	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/devices", nil))
 	if w.Code != 405 || w.Header().Get("Allow") == "" {
 		t.Errorf("POST: status %d", w.Code)

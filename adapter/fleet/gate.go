@@ -47,6 +47,7 @@ type rival struct {
 	id, address string
 	since, seen time.Time
 	proven      bool // the holder pushed after it was seen first: they are two
+	told        bool // it was logged
 }
 
 const (
@@ -107,6 +108,11 @@ func (g *gate) admit(c *Claim, s sender, device string, f *Fleet) Verdict {
 		wait := g.holder.seen.Add(g.holder.patience).Sub(now)
 		return Verdict{Device: device, RetryAfter: max(wait, time.Second),
 			Refuse: fmt.Sprintf("another run of the exporter (%s) pushed as %q lately; this one (%s) is taken when that one is silent", g.holder.id, device, s.id)}
+	}
+	if !r.told {
+		r.told = true
+		f.cfg.Logger.Warn("two exporters push as one device", "instance", device, "goes_on", g.holder.id, "clone", s.id,
+			"clone_address", r.address, "clone_is", strings.TrimSuffix(string(f.cfg.Clones), "e")+"ed")
 	}
 	if f.cfg.Clones == RenameClones {
 		other := rename(device, s.id)

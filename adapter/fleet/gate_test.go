@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -90,7 +91,8 @@ func TestRestartedSenderWaits(t *testing.T) {
 }
 
 func TestClonesAreRefused(t *testing.T) {
-	f, c := testFleet(t)
+	var log strings.Builder
+	f, c := testFleet(t, func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	f.Pushed(from("r1", c, 0))
 	var got []string
 	for range 5 {
@@ -102,6 +104,9 @@ func TestClonesAreRefused(t *testing.T) {
 	want := []string{"ok", "wait", "ok", "clone", "ok", "clone", "ok", "clone", "ok", "clone"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "instance=r1 goes_on=a clone=b clone_address=192.0.2.1 clone_is=refused") {
+		t.Errorf("a clone is logged %d times:\n%s", n, &log)
 	}
 	shown := f.listed(f.Devices()[0], c.now())
 	if len(shown.Clones) != 1 || shown.Clones[0].Sender != "b" || shown.Clones[0].Address != "192.0.2.1" {

@@ -120,6 +120,11 @@ type listQuery struct {
 }
 
 func parseListQuery(v url.Values) (q listQuery, err error) {
+	for name := range v {
+		if !slices.Contains([]string{"limit", "after", "state", "search"}, name) {
+			return q, fmt.Errorf("there is no parameter %q; there are limit, after, state and search", name)
+		}
+	}
 	q.after, q.state, q.search = v.Get("after"), v.Get("state"), strings.ToLower(v.Get("search"))
 	if s := v.Get("limit"); s != "" {
 		if q.limit, err = strconv.Atoi(s); err != nil || q.limit < 0 {

@@ -184,6 +184,7 @@ func TestBadRequests(t *testing.T) {
 		{"labels?match[]={__tier_agg__=\"0\"}", 422, "reserved"},
 		{"query?query=x&tier=2m", 400, "unknown tier \"2m\"; known are raw, 5m, 1h"},
 		{"query?query=x&max_source_resolution=often", 400, "max_source_resolution"},
+		{"query?query=x&max_source_resolution=2h", 400, "there are 0s, 5m"},
 		{"query_range?query=x&start=0&end=1&step=0", 400, "step"},
 		{"metadata?limit=many", 400, "limit must be a number"},
 		{"query?query=x&timeout=0", 400, "timeout"},

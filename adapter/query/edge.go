@@ -114,7 +114,7 @@ func (a *API) logSlow(r *http.Request, opts *options, client string, took time.D
 
 // tooLarge says that an answer of n bytes is too large, and what to do.
 func tooLarge(n, limit int64) string {
-	return fmt.Sprintf("the answer would take about %d MiB: ask for fewer series, less time or a longer step, or raise --query.max-response-bytes (now %d)", n>>20, limit)
+	return fmt.Sprintf("the answer would take about %d bytes: ask for fewer series, less time or a longer step, or raise --query.max-response-bytes (now %d)", n, limit)
 }
 
 // edgeWriter sets the header that names the tiers once they are known, and bounds the

@@ -106,6 +106,9 @@ func parseOptions(r *http.Request, q *Queryable) (*options, error) {
 			return nil, fmt.Errorf("invalid parameter \"max_source_resolution\": %w", err)
 		}
 		o.maxRes = int64(time.Duration(d) / time.Millisecond)
+		if o.maxRes != 0 && !slices.ContainsFunc(q.folded, func(t Tier) bool { return t.Resolution() == o.maxRes }) {
+			return nil, fmt.Errorf("invalid parameter \"max_source_resolution\": no tier has the resolution %q; there are 0s, %s and auto", v, strings.Join(q.names[1:], ", "))
+		}
 	}
 	return o, nil
 }
