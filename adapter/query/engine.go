@@ -86,6 +86,11 @@ func (e *Engine) plan(p *planned, qry promql.Query) (promql.Query, error) {
 	return &query{Query: qry, p: p}, nil
 }
 
+// damaged is a Raw that can say which of its blocks an error is about; nil: none.
+type damaged interface {
+	Damaged(ctx context.Context, err error) error
+}
+
 // query is a planned query.
 type query struct {
 	promql.Query
@@ -112,6 +117,12 @@ func (q *query) Exec(ctx context.Context) *promql.Result {
 		res.Err = promql.ErrQueryTimeout("expression evaluation: ask for fewer series, less time or a longer step, or raise --query.timeout")
 	case errors.As(res.Err, &tooMany):
 		res.Err = fmt.Errorf("%w: ask for fewer series, less time or a longer step, or raise --query.max-samples (now %d)", res.Err, q.p.q.maxSamples)
+	default:
+		if d, ok := q.p.q.raw.(damaged); ok {
+			if err := d.Damaged(ctx, res.Err); err != nil {
+				res.Err = err
+			}
+		}
 	}
 	res.Warnings.Merge(q.p.annotations())
 	return res

@@ -85,7 +85,7 @@ func OpenBuckets(dir string, o BucketsOptions) (*Buckets, error) {
 	}
 	b := &Buckets{dir: dir, o: o, mem: newMemory(o.Resolution), cut: math.MinInt64, cutLess: true}
 	b.damaged = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
+		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that could not be read; they are set aside, raw ones at the next start if they cannot be opened.",
 		ConstLabels: prometheus.Labels{"tier": b.Name()},
 	})
 	b.dropped = newDropped(b.Name(), o.Registerer)

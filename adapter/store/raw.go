@@ -59,6 +59,7 @@ type Raw struct {
 	torn       torn
 	hist       histMark
 	fills      fills
+	rotten     rotten
 	oldest     atomic.Int64 // time of the oldest sample that the logs or an appender brought
 }
 
@@ -80,7 +81,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	r.roomBefore.Store(math.MinInt64)
 	r.dropped = newDropped("raw", o.Registerer)
 	damaged := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that were set aside because they could not be read.",
+		Name: "ticktier_adapter_store_damaged_blocks_total", Help: "Blocks that could not be read; they are set aside, raw ones at the next start if they cannot be opened.",
 		ConstLabels: prometheus.Labels{"tier": "raw"},
 	})
 	opts := tsdb.DefaultOptions()
@@ -107,6 +108,7 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
 	}
 	damaged.Add(float64(aside))
+	r.rotten.damaged, r.rotten.logger = damaged, o.Logger
 	db, err := tsdb.Open(dir, quieter(o.Logger), logWatch{reg, &r.torn}, opts, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
