@@ -24,7 +24,7 @@ type seedCmd struct {
 	Seed     uint64    `help:"The same seed and end give the same samples (default ${default})." default:"1" placeholder:"N"`
 	Like     string    `help:"File with a scrape in the text format, whose series get a history too." placeholder:"FILE"`
 	LikeAs   string    `name:"like-as" help:"Instance label of those series (default ${default})." default:"machine" placeholder:"NAME"`
-	End      time.Time `help:"Time of the newest sample, as 2026-11-30T00:00:00Z (default: now)." placeholder:"TIME"`
+	End      time.Time `help:"Time before which the newest sample is, as 2026-11-30T00:00:00Z (default: now). Samples end at the last even hour (UTC) before it, where blocks of two hours end." placeholder:"TIME"`
 }
 
 func (c *seedCmd) run(ctx context.Context, out, errout io.Writer) error {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/ticktier/ticktier/adapter/store"
 )
 
 // rawSource is the index of raw samples among the sources; tier i is source i+1.
@@ -35,6 +37,10 @@ type choice struct {
 	// must lie within [inner[0], inner[1]), so that an instant query takes the
 	// ends of its range from finer sources and is exact.
 	inner *[2]int64
+	// holes are pieces of time, half-open, whose edges are edges of all sources'
+	// windows: raw samples are missing there, so that they are read only where no
+	// other source has that time.
+	holes [][2]int64
 	// allowed says which sources may be read at all.
 	allowed func(src int) bool
 }
@@ -64,8 +70,32 @@ func (c choice) breaks(srcs []source) []int64 {
 			out = append(out, ceilTo(c.inner[0], s.res), floorTo(c.inner[1], s.res))
 		}
 	}
+	for _, h := range c.holes {
+		out = append(out, h[0], h[1])
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// hole reports whether the piece of time that begins at a lies in one.
+func (c choice) hole(a int64) bool {
+	return slices.ContainsFunc(c.holes, func(h [2]int64) bool { return h[0] <= a && a < h[1] })
+}
+
+// holer is a Raw that knows where samples are missing because a block is damaged.
+type holer interface{ Holes() []store.Range }
+
+// holes are those of the raw samples, out to edges of the windows of all sources.
+func (q *Queryable) holes(srcs []source) (out [][2]int64) {
+	h, ok := q.raw.(holer)
+	if !ok {
+		return nil
+	}
+	res := srcs[len(srcs)-1].res
+	for _, r := range h.Holes() {
+		out = append(out, [2]int64{floorTo(r.From, res), ceilTo(r.To, res)})
+	}
+	return out
 }
 
 // pick is the source to read [a, b) from: the wanted one, then the next finer ones
@@ -73,7 +103,7 @@ func (c choice) breaks(srcs []source) []int64 {
 func (c choice) pick(srcs []source, a, b int64) (int, bool) {
 	w := c.at(srcs, a)
 	for i := w; i >= rawSource; i-- {
-		if srcs[i].holds(a, b) && c.allowed(i) {
+		if srcs[i].holds(a, b) && c.allowed(i) && (i != rawSource || !c.hole(a)) {
 			return i, true
 		}
 	}
@@ -82,7 +112,8 @@ func (c choice) pick(srcs []source, a, b int64) (int, bool) {
 			return i, true
 		}
 	}
-	return 0, false
+	// In a hole raw samples are better than nothing: others may be of the same time.
+	return rawSource, srcs[rawSource].holds(a, b) && c.allowed(rawSource)
 }
 
 // timeline says what to read when, for all time. Pieces of time that no source

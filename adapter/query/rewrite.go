@@ -215,7 +215,7 @@ func (p *planned) lookup(ms []*labels.Matcher) (*selector, []*labels.Matcher) {
 // choose fills in what s reads when.
 func (p *planned) choose(s *selector) {
 	lo, hi := s.bounds()
-	c := choice{allowed: p.opts.allowed(p.srcs)}
+	c := choice{allowed: p.opts.allowed(p.srcs), holes: p.q.holes(p.srcs)}
 	if s.grid.step == 0 && s.rng > 0 {
 		c.inner = &[2]int64{lo, hi + 1}
 	}

@@ -250,7 +250,7 @@ func (q *querier) noteUse(ctx context.Context, list []stretch, j *joiner) {
 // plainStretches are what a reader that is not planned reads.
 func (q *querier) plainStretches(ctx context.Context, h storage.SelectHints) []stretch {
 	opts := q.options(ctx)
-	c := choice{allowed: opts.allowed(q.srcs)}
+	c := choice{allowed: opts.allowed(q.srcs), holes: q.q.holes(q.srcs)}
 	if h.Func == "series" {
 		return q.every(c, h.Start, h.End)
 	}

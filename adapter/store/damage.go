@@ -65,6 +65,9 @@ func (b *Buckets) SetAside() ([]Range, error) {
 	return ranges, nil
 }
 
+// quarantineOf is where damaged blocks of the raw samples in dir are moved to.
+func quarantineOf(dir string) string { return filepath.Join(filepath.Dir(dir), "quarantine") }
+
 // setAsideRaw moves raw blocks that cannot be opened into quarantine: the TSDB
 // would refuse to start with them. What it leaves of a block that a crash
 // interrupted is its own business.
@@ -88,7 +91,7 @@ func setAsideRaw(dir string, logger *slog.Logger) (n int, err error) {
 		if ours(err) {
 			return n, fmt.Errorf("open block %s: %w", path, err)
 		}
-		aside := filepath.Join(filepath.Dir(dir), "quarantine")
+		aside := quarantineOf(dir)
 		if e := os.MkdirAll(aside, 0o777); e != nil {
 			return n, errors.Join(err, e)
 		}

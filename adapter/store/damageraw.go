@@ -2,12 +2,17 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -24,6 +29,49 @@ type rotten struct {
 
 	mu    sync.Mutex
 	known map[ulid.ULID]error // guarded by mu; nil for a block that was read and is good
+
+	holes atomic.Pointer[[]Range] // replaced with mu held
+}
+
+// hole notes a stretch of time whose raw samples are missing; mu is held.
+func (r *rotten) hole(m *tsdb.BlockMeta) {
+	var all []Range
+	if old := r.holes.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	all = append(all, Range{m.MinTime, m.MaxTime})
+	r.holes.Store(&all)
+}
+
+// load notes the holes that blocks set aside have left, of which there is still a
+// description.
+func (r *rotten) load(aside string) error {
+	paths, err := filepath.Glob(filepath.Join(aside, "*", "meta.json"))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("look at a block set aside: %w", err)
+		}
+		var m tsdb.BlockMeta
+		if json.Unmarshal(b, &m) == nil && m.MinTime < m.MaxTime {
+			r.hole(&m)
+		}
+	}
+	return nil
+}
+
+// Holes are stretches of time of which raw samples are missing, because a block was set
+// aside or is known to be damaged.
+func (r *Raw) Holes() []Range {
+	if all := r.rotten.holes.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // unreadChunk is how the TSDB's error for a chunk that cannot be read begins; its number
@@ -50,7 +98,7 @@ func (r *Raw) Damaged(ctx context.Context, err error) error {
 		}
 		if r.rotten.is(ctx, b) {
 			at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
-			return fmt.Errorf("the raw block %s with the samples from %s to %s is damaged (%w): ask for another time or for a tier (tier=5m), or stop the adapter, see with `ticktier-adapter verify` what else is, and move %s away",
+			return fmt.Errorf("the raw block %s with the samples from %s to %s is damaged (%w): queries read buckets there from now on where they are; stop the adapter, see with `ticktier-adapter verify` what else is, and move %s to the quarantine folder of the data directory",
 				b.Meta().ULID, at(b.MinTime()), at(b.MaxTime()), why, b.Dir())
 		}
 	}
@@ -88,7 +136,9 @@ func (r *rotten) is(ctx context.Context, b *tsdb.Block) bool {
 	if err == nil {
 		return false
 	}
+	m := b.Meta()
+	r.hole(&m)
 	r.damaged.Inc()
-	r.logger.Error("raw block is damaged; queries over it fail until it is moved away", "block", id, "dir", b.Dir(), "err", err)
+	r.logger.Error("raw block is damaged; queries read buckets there", "block", id, "dir", b.Dir(), "err", err)
 	return true
 }

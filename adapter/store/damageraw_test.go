@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/labels"
@@ -21,7 +22,7 @@ import (
 // A chunk that rots while its block is open is told with the block, once in the log and
 // in the counter.
 func TestRottenRawBlockIsNamed(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "raw")
 	const hour = int64(time.Hour / time.Millisecond)
 	for at := range int64(3) { // blocks of two hours, alike but for their times
 		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, 2*hour)
@@ -50,14 +51,12 @@ func TestRottenRawBlockIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	b := r.db.Blocks()[1]
 	spoil(t, filepath.Join(b.Dir(), "chunks", "000001"))
 	q, err := r.Querier(0, 6*hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer q.Close()
 	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", "x"))
 	for set.Next() {
 		it := set.At().Iterator(nil)
@@ -70,7 +69,7 @@ func TestRottenRawBlockIsNamed(t *testing.T) {
 	}
 	for range 2 {
 		named := r.Damaged(t.Context(), err)
-		if named == nil || !strings.Contains(named.Error(), b.Meta().ULID.String()+" with the samples from 1970-01-01T02:00:00Z") || !strings.Contains(named.Error(), b.Dir()+" away") {
+		if named == nil || !strings.Contains(named.Error(), b.Meta().ULID.String()+" with the samples from 1970-01-01T02:00:00Z") || !strings.Contains(named.Error(), b.Dir()+" to the quarantine folder") {
 			t.Errorf("%v is told as: %v", err, named)
 		}
 	}
@@ -80,8 +79,29 @@ func TestRottenRawBlockIsNamed(t *testing.T) {
 	if n := strings.Count(log.String(), "is damaged"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, &log)
 	}
+	hole := []Range{{2 * hour, b.MaxTime()}}
+	if diff := cmp.Diff(hole, r.Holes()); diff != "" {
+		t.Errorf("holes (-want +got):\n%s", diff)
+	}
 	if v := testutil.ToFloat64(r.rotten.damaged); v != 1 {
 		t.Errorf("counted %v", v)
+	}
+
+	// Moved away, it leaves a hole that is known after a start.
+	if err := errors.Join(q.Close(), r.Close(), os.Mkdir(quarantineOf(dir), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(b.Dir(), filepath.Join(quarantineOf(dir), filepath.Base(b.Dir()))); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = OpenRaw(dir, RawOptions{Logger: quiet()}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(hole, r.Holes()); diff != "" {
+		t.Errorf("holes after a start (-want +got):\n%s", diff)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -109,6 +109,9 @@ func OpenRaw(dir string, o RawOptions) (*Raw, error) {
 	}
 	damaged.Add(float64(aside))
 	r.rotten.damaged, r.rotten.logger = damaged, o.Logger
+	if err := r.rotten.load(quarantineOf(dir)); err != nil {
+		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
+	}
 	db, err := tsdb.Open(dir, quieter(o.Logger), logWatch{reg, &r.torn}, opts, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open raw samples in %s: %w", dir, err)
