@@ -74,12 +74,23 @@ func between(series []client.Series, from, to int64) []client.Series {
 // waitFolded waits until every closed window is folded.
 func waitFolded(t *testing.T, adapter *app) {
 	t.Helper()
-	eventually(t, time.Minute, "every closed window is folded", func(ctx context.Context) error {
-		n, err := adapter.Metric(ctx, "ticktier_adapter_fold_pending_windows")
-		if err == nil && n != 0 {
-			err = fmt.Errorf("%v windows pending", n)
+	var cycles float64
+	metric := func(ctx context.Context, name string, want func(v float64) bool) error {
+		v, err := adapter.Metric(ctx, "ticktier_adapter_fold_"+name)
+		if err == nil && !want(v) {
+			err = fmt.Errorf("%s is %v", name, v)
 		}
 		return err
+	}
+	eventually(t, time.Minute, "every closed window is folded", func(ctx context.Context) error {
+		return metric(ctx, "pending_windows", func(v float64) bool { return v == 0 })
+	})
+	// The cycle that folded the last of them goes on to cut blocks.
+	eventually(t, time.Minute, "cycles are counted", func(ctx context.Context) error {
+		return metric(ctx, "duration_seconds_count", func(v float64) bool { cycles = v; return true })
+	})
+	eventually(t, time.Minute, "that cycle ends", func(ctx context.Context) error {
+		return metric(ctx, "duration_seconds_count", func(v float64) bool { return v > cycles })
 	})
 }
 
